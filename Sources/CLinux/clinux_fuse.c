@@ -1,0 +1,110 @@
+#define _GNU_SOURCE
+#include "CLinux.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+_Static_assert(CLINUX_AT_EMPTY_PATH == AT_EMPTY_PATH, "AT_EMPTY_PATH");
+_Static_assert((int)CLINUX_MNT_DETACH == (int)MNT_DETACH, "MNT_DETACH");
+_Static_assert((int)CLINUX_UMOUNT_NOFOLLOW == (int)UMOUNT_NOFOLLOW, "UMOUNT_NOFOLLOW");
+_Static_assert(CLINUX_UTIME_NOW == UTIME_NOW && CLINUX_UTIME_OMIT == UTIME_OMIT, "UTIME_NOW, UTIME_OMIT");
+_Static_assert(CLINUX_O_DIRECT == O_DIRECT, "O_DIRECT");
+
+// Linux 6.1's header, Debian 12's, lacks some of these.
+enum {
+    INIT_PARALLEL_DIROPS = 1 << 18,
+    INIT_HANDLE_KILLPRIV_V2 = 1 << 28,
+    INIT_HAS_EXTENSION = 1 << 30,
+    INIT2_DIRECT_IO_ALLOW_MMAP = 1 << 4,
+};
+_Static_assert(offsetof(struct fuse_init_out, flags) == 12 && offsetof(struct fuse_init_out, flags2) == 32, "fuse_init_out");
+
+int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_offer *offer) {
+    const struct fuse_in_header *header = message;
+    // The extension came with the 16 words of protocol 7.36; an older kernel sends the first four.
+    const size_t least = sizeof *header + 16;
+    if (size < least || header->opcode != FUSE_INIT) return 0;
+    uint32_t words[5] = {0};
+    size_t body = size - sizeof *header;
+    memcpy(words, (const char *)message + sizeof *header, body < sizeof words ? body : sizeof words);
+    offer->flags = words[3];
+    offer->flags2 = words[3] & INIT_HAS_EXTENSION ? words[4] : 0;
+    return 1;
+}
+
+int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer) {
+    if (size < sizeof(struct fuse_init_out)) return -EINVAL;
+    struct fuse_init_out *out = body;
+    uint32_t flags = INIT_PARALLEL_DIROPS | INIT_HANDLE_KILLPRIV_V2 | INIT_HAS_EXTENSION;
+    out->flags |= flags & offer.flags;
+    uint32_t flags2 = INIT2_DIRECT_IO_ALLOW_MMAP & offer.flags2;
+    if (out->flags & INIT_HAS_EXTENSION) out->flags2 |= flags2;
+    return (int)flags2;
+}
+
+enum { PATH_SIZE = 32 + 256 };
+
+static const char *path_at(int directory, const char *name, char *buffer) {
+    snprintf(buffer, PATH_SIZE, *name ? "/proc/self/fd/%d/%s" : "/proc/self/fd/%d", directory, name);
+    return buffer;
+}
+
+int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, size_t size) {
+    char path[PATH_SIZE];
+    path_at(directory, name, path);
+    ssize_t result = *name ? llistxattr(path, names, size) : listxattr(path, names, size);
+    return result < 0 ? -errno : result;
+}
+
+int64_t clinux_fuse_xattr_get_at(int directory, const char *name, const char *attribute, void *value, size_t size) {
+    char path[PATH_SIZE];
+    path_at(directory, name, path);
+    ssize_t result = *name ? lgetxattr(path, attribute, value, size) : getxattr(path, attribute, value, size);
+    return result < 0 ? -errno : result;
+}
+
+int clinux_fuse_thread_id(void) { return (int)syscall(SYS_gettid); }
+
+int clinux_fuse_prepare_thread(const char *name, int is_woken) {
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+    sigset_t set;
+    sigfillset(&set);
+    if (is_woken) sigdelset(&set, SIGURG);
+    int error = pthread_sigmask(SIG_SETMASK, &set, NULL);
+    if (error) return -error;
+    // The umask belongs to the filesystem context, which threads share unless they ask for their own. Some sandboxes forbid that;
+    // then it is the process's, which makes its private files with explicit modes.
+    (void)unshare(CLONE_FS);
+    umask(0);
+    return 0;
+}
+
+static void do_nothing(int signal) { (void)signal; }
+
+int clinux_fuse_install_wakeup(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = do_nothing;  // without SA_RESTART: a blocking read ends with EINTR
+    return sigaction(SIGURG, &action, NULL) < 0 ? -errno : 0;
+}
+
+int clinux_fuse_wake(uint64_t thread) { return -pthread_kill((pthread_t)thread, SIGURG); }
+
+int clinux_fuse_unmount(const char *path, int flags) { return umount2(path, flags) < 0 ? -errno : 0; }
+
+int64_t clinux_fuse_filesystem_type(int descriptor) {
+    struct statfs status;
+    return fstatfs(descriptor, &status) < 0 ? -errno : (int64_t)status.f_type;
+}

@@ -1,0 +1,49 @@
+// What the FUSE driver needs and Swift cannot import: the kernel's INIT flags that Debian 12's libfuse does not know, attributes by
+// (folder, name), per-thread settings. Every function returns the call's result or -errno.
+#ifndef CLINUX_FUSE_H
+#define CLINUX_FUSE_H
+#include <stddef.h>
+#include <stdint.h>
+
+// Constants that need _GNU_SOURCE or hide behind macros.
+enum {
+    CLINUX_AT_EMPTY_PATH = 0x1000,
+    CLINUX_MNT_DETACH = 2,
+    CLINUX_UMOUNT_NOFOLLOW = 8,
+#if defined(__aarch64__) || defined(__arm__)
+    CLINUX_O_DIRECT = 0200000,
+#else
+    CLINUX_O_DIRECT = 040000,
+#endif
+    CLINUX_UTIME_NOW = 0x3fffffff,
+    CLINUX_UTIME_OMIT = 0x3ffffffe,
+    CLINUX_FUSE_MAGIC = 0x65735546,
+};
+
+// What the kernel offered in its INIT request.
+struct clinux_fuse_offer {
+    uint32_t flags, flags2;
+};
+// Whether a message read from /dev/fuse is the INIT request; fills in its offer.
+int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_offer *offer);
+// Adds to the body of the INIT reply, as far as offered: PARALLEL_DIROPS (libfuse 3.14 never sends it: libfuse#861),
+// HANDLE_KILLPRIV_V2 (without it every write asks for security.capability first), DIRECT_IO_ALLOW_MMAP.
+// Returns the extension flags that are now set, or -EINVAL if this is no such body.
+int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer);
+
+// Attributes of a name in a folder, never following a link at the end. An empty name means the descriptor itself.
+int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, size_t size);
+int64_t clinux_fuse_xattr_get_at(int directory, const char *name, const char *attribute, void *value, size_t size);
+
+int clinux_fuse_thread_id(void);
+// Prepares a thread of the driver: its name (15 bytes are used), every signal blocked but, for one that shall be woken, SIGURG, and an
+// umask of its own (0: the kernel has applied the caller's).
+int clinux_fuse_prepare_thread(const char *name, int is_woken);
+// Installs a handler for SIGURG that does nothing, so that it ends a blocking read; its default is to be ignored.
+int clinux_fuse_install_wakeup(void);
+int clinux_fuse_wake(uint64_t thread);
+
+int clinux_fuse_unmount(const char *path, int flags);
+// f_type of a filesystem, by descriptor.
+int64_t clinux_fuse_filesystem_type(int descriptor);
+#endif

@@ -1,0 +1,67 @@
+package import UbiquityModel
+
+/// The server's catalogue: accounts, devices, containers, their items and versions, and where their chunks lie.
+///
+/// Every method is one transaction, and checks in that transaction that the device may do what it asks. None blocks the caller's
+/// thread. What a method has returned from is on the disk. Times are arguments: the catalogue has no clock.
+package protocol Catalog: Sendable {
+    // Accounts and invitations
+    func accounts() async throws(CatalogError) -> [AccountInfo]
+    func addAccount(_ name: String, quota: Int64?, now: Timestamp) async throws(CatalogError)
+    /// Its devices are revoked and its containers removed; the name is free again.
+    func removeAccount(_ name: String, now: Timestamp) async throws(CatalogError)
+    func addInvitation(_ invitation: Invitation, account: String) async throws(CatalogError)
+    /// The invitation never gives more than the inviting device has.
+    func addInvitation(_ invitation: Invitation, by token: TokenHash) async throws(CatalogError)
+
+    // Devices
+    /// Uses up the invitation. Of two devices of one name the later gets another one.
+    func join(_ secret: SecretHash, as device: NewDevice, now: Timestamp) async throws(CatalogError) -> Access
+    func access(_ token: TokenHash) async throws(CatalogError) -> Access
+    func openSession(
+        _ token: TokenHash,
+        nonce: [UInt8],
+        fresh: FreshCredentials,
+        now: Timestamp
+    ) async throws(CatalogError) -> CatalogSession
+    func devices(for token: TokenHash) async throws(CatalogError) -> [DeviceRecord]
+    /// From the moment at which this returns, no transaction accepts the device's token.
+    func revoke(_ name: String, by token: TokenHash, now: Timestamp) async throws(CatalogError) -> DeviceID
+
+    // Containers
+    func containers(for token: TokenHash) async throws(CatalogError) -> [CatalogContainer]
+    func createContainer(
+        _ container: ContainerInfo,
+        by token: TokenHash,
+        now: Timestamp
+    ) async throws(CatalogError) -> CatalogContainer
+    func removeContainer(_ scope: Scope, now: Timestamp) async throws(CatalogError)
+
+    // Items
+    /// Items that changed after `since`, in the order of their positions. `nil`: from the beginning.
+    func changes(_ scope: Scope, since: LogPosition?, limit: Int) async throws(CatalogError) -> CatalogPage
+    func commit(_ request: CommitRequest, _ scope: Scope) async throws(CatalogError) -> CommitAnswer
+    /// Current first, then conflicts, then saved, newest first.
+    func versions(_ item: ItemID, _ scope: Scope) async throws(CatalogError) -> [ItemVersion]
+    /// Deleted at `since` or later, newest first.
+    func deleted(_ scope: Scope, since: Timestamp) async throws(CatalogError) -> [DeletedItem]
+    func manifests(_ contents: [ContentID], _ scope: Scope) async throws(CatalogError) -> [Manifest?]
+    func wholeness(
+        _ revisions: [(item: ItemID, revision: RevisionID)],
+        _ scope: Scope
+    ) async throws(CatalogError) -> [Wholeness]
+
+    // Chunks
+    /// What an upload of these chunks would mean, asked before anything of it is stored.
+    func intake(_ chunks: [ChunkSize], _ scope: Scope) async throws(CatalogError) -> Intake
+    /// Records chunks that are durable in the chunk store. Those that are known already stay where they are.
+    func addChunks(_ chunks: [ChunkRecord], _ scope: Scope) async throws(CatalogError)
+    /// Indices of the chunks that are not in the cloud.
+    func missing(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [Int]
+    /// Where the chunks lie; `nil` for unknown ones.
+    func chunks(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [ChunkRecord?]
+
+    // The server's own settings
+    func setting(_ name: String) async throws(CatalogError) -> String?
+    func set(_ name: String, to value: String) async throws(CatalogError)
+}

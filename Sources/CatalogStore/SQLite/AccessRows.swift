@@ -1,0 +1,75 @@
+internal import GRDB
+internal import UbiquityModel
+
+/// Who may do what: looked up in the transaction that does it.
+extension Database {
+    func access(_ token: TokenHash) throws -> Access {
+        let sql = """
+            SELECT devices.id, devices.name, devices.account, accounts.name, devices.read_only, devices.containers,
+                devices.revoked IS NOT NULL OR accounts.removed IS NOT NULL
+            FROM devices JOIN accounts ON accounts.number = devices.account WHERE devices.token = ?
+            """
+        guard let row = try first(sql, [token.blob]) else { throw CatalogError.unauthorized }
+        guard row[6] == false else { throw CatalogError.revoked }
+        return Access(
+            device: try row.identifier(0),
+            deviceName: row[1],
+            account: row[2],
+            accountName: row[3],
+            grant: Grant(isReadOnly: row[4], containers: GrantedContainers.decode(row[5]))
+        )
+    }
+
+    /// The container, if the device may use it. One that it may not even know of is as one that does not exist.
+    func authorize(_ scope: Scope) throws -> (access: Access, container: CatalogContainer) {
+        let access = try access(scope.token)
+        guard access.grant.allows(scope.container) else { throw CatalogError.noSuchContainer(scope.container) }
+        let sql = "SELECT \(Self.containerColumns) FROM containers WHERE account = ? AND name = ? AND removed IS NULL"
+        guard let row = try first(sql, [access.account, scope.container.text]) else {
+            throw CatalogError.noSuchContainer(scope.container)
+        }
+        return (access, try container(row, access.grant))
+    }
+
+    /// Throws unless the device may write into the container.
+    func authorizeWriting(_ scope: Scope) throws -> (access: Access, container: CatalogContainer) {
+        let authorized = try authorize(scope)
+        guard !authorized.access.grant.isReadOnly else { throw CatalogError.readOnly }
+        return authorized
+    }
+
+    static let containerColumns = "number, name, key, layout, case_insensitive"
+
+    func container(_ row: Row, _ grant: Grant) throws -> CatalogContainer {
+        guard let id = ContainerID(row[1]) else { throw row.damaged(1) }
+        guard let layout = ContainerInfo.Layout(rawValue: row[3]) else { throw row.damaged(3) }
+        let info = ContainerInfo(
+            id: id,
+            key: row.bytes(2),
+            layout: layout,
+            isCaseInsensitive: row[4],
+            isReadOnly: grant.isReadOnly
+        )
+        return CatalogContainer(number: row[0], info: info)
+    }
+
+    /// Bytes that the account may still store; `nil` without a quota.
+    func room(account: Int64) throws -> Int64? {
+        let sql = """
+            SELECT quota - (SELECT COALESCE(SUM(bytes), 0) FROM containers WHERE account = ? AND removed IS NULL)
+            FROM accounts WHERE number = ?
+            """
+        return try first(sql, [account, account])?[0]
+    }
+}
+
+/// The containers of a grant as text: their names, one a line (no name holds a newline).
+enum GrantedContainers {
+    static func encode(_ containers: [ContainerID]?) -> String? {
+        containers.map { $0.map(\.text).joined(separator: "\n") }
+    }
+
+    static func decode(_ text: String?) -> [ContainerID]? {
+        text.map { $0.split(separator: "\n").compactMap { ContainerID(String($0)) } }
+    }
+}

@@ -1,0 +1,148 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import UbiquityModel
+
+/// Items and revisions as rows.
+enum ItemRows {
+    static let columns = """
+        id, position, deleted, parent, name, kind, revision, content, size, target, modified, mode, extended, author, edited, conflicts
+        """
+    /// How many columns an item takes; further ones of a query follow.
+    static let count = 16
+
+    /// The item of a row that begins with `columns`, without its conflict versions, and how many of these there are.
+    static func item(_ row: Row) throws -> (item: RemoteItem, conflicts: Int) {
+        let item = RemoteItem(
+            id: try row.identifier(0),
+            place: Place(parent: try row.identifier(3), name: try row.name(4)),
+            content: try content(row),
+            attributes: ItemAttributes(
+                modified: row.time(10),
+                mode: row[11],
+                extended: try ExtendedAttributesBlob.decode(row[12])
+            ),
+            position: UInt64(bitPattern: row[1] as Int64),
+            isDeleted: (row[2] as Int64?) != nil,
+            author: row[13],
+            edited: row.time(14)
+        )
+        return (item, row[15])
+    }
+
+    private static func content(_ row: Row) throws -> ItemContent {
+        guard let kind = ItemKind(rawValue: row[5]) else { throw row.damaged(5) }
+        switch kind {
+        case .folder: return .folder
+        case .symlink: return .symlink(target: row.bytes(9))
+        case .file:
+            return .file(FileContent(revision: try row.identifier(6), content: try row.optionalDigest(7), size: row[8]))
+        }
+    }
+
+    /// Writes the item over its former row, or as a new one.
+    static func put(
+        _ item: RemoteItem,
+        container: Int64,
+        exists: Bool,
+        deleted: (at: Timestamp, by: String)?,
+        _ db: Database
+    ) throws {
+        var revision: Data?
+        var content: Data?
+        var target: Data?
+        switch item.content {
+        case .folder: break
+        case .symlink(let bytes): target = Data(bytes)
+        case .file(let file):
+            revision = file.revision.blob
+            content = file.content?.blob
+        }
+        let values: StatementArguments = [
+            Int64(bitPattern: item.position), deleted?.at.nanoseconds, deleted?.by, item.place.parent.blob,
+            item.place.name.blob,
+            Int64(item.content.kind.rawValue), item.isAnnounced, revision, content, item.content.size, target,
+            item.attributes.modified.nanoseconds, Int64(item.attributes.mode),
+            ExtendedAttributesBlob.encode(item.attributes.extended), item.author, item.edited.nanoseconds,
+            item.isDeleted ? 0 : item.conflicts.count, container, item.id.blob,
+        ]
+        try db.run(exists ? updateSQL : insertSQL, values)
+    }
+
+    private static let insertSQL = """
+        INSERT INTO items (position, deleted, deleted_by, parent, name, kind, announced, revision, content, size, target, modified,
+            mode, extended, author, edited, conflicts, container, id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """
+    private static let updateSQL = """
+        UPDATE items SET position = ?, deleted = ?, deleted_by = ?, parent = ?, name = ?, kind = ?, announced = ?, revision = ?,
+            content = ?, size = ?, target = ?, modified = ?, mode = ?, extended = ?, author = ?, edited = ?, conflicts = ?
+        WHERE container = ? AND id = ?
+        """
+
+    static let revisionColumns = "id, kind, content, size, edited, modified, device, name, item, base"
+
+    static func revision(_ row: Row) throws -> StoredVersion {
+        guard let kind = ItemVersion.Kind(rawValue: row[1]) else { throw row.damaged(1) }
+        let version = ItemVersion(
+            revision: try row.identifier(0),
+            kind: kind,
+            content: try row.digest(2),
+            size: row[3],
+            edited: row.time(4),
+            modified: row.time(5),
+            device: row[6],
+            name: try row.name(7)
+        )
+        return StoredVersion(version: version, item: try row.identifier(8), base: try row.optionalIdentifier(9))
+    }
+
+    struct StoredVersion {
+        var version: ItemVersion
+        var item: ItemID
+        var base: RevisionID?
+    }
+
+    /// Unresolved conflict versions, oldest first.
+    static func conflicts(of item: ItemID, container: Int64, _ db: Database) throws -> [ItemVersion] {
+        var versions = [ItemVersion]()
+        let sql =
+            "SELECT \(revisionColumns) FROM revisions WHERE container = ? AND item = ? AND kind = 1 ORDER BY edited, id"
+        try db.each(sql, [container, item.blob]) { row in versions.append(try revision(row).version) }
+        return versions
+    }
+}
+
+/// Extended attributes in one value: name and value by turns, each with its length in four bytes. `nil` for none.
+enum ExtendedAttributesBlob {
+    static func encode(_ attributes: [[UInt8]: [UInt8]]) -> Data? {
+        guard !attributes.isEmpty else { return nil }
+        var result = Data()
+        for (name, value) in attributes.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            for part in [name, value] {
+                withUnsafeBytes(of: UInt32(part.count).bigEndian) { result.append(contentsOf: $0) }
+                result.append(contentsOf: part)
+            }
+        }
+        return result
+    }
+
+    static func decode(_ blob: Data?) throws -> [[UInt8]: [UInt8]] {
+        var result = [[UInt8]: [UInt8]]()
+        var rest = [UInt8](blob ?? Data())[...]
+        while !rest.isEmpty {
+            let name = try part(&rest)
+            result[name] = try part(&rest)
+        }
+        return result
+    }
+
+    private static func part(_ rest: inout ArraySlice<UInt8>) throws -> [UInt8] {
+        let length = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+        guard rest.count >= 4, rest.count - 4 >= length else {
+            throw CatalogError.failed("the catalogue is damaged: extended attributes of an item")
+        }
+        rest = rest.dropFirst(4)
+        defer { rest = rest.dropFirst(length) }
+        return Array(rest.prefix(length))
+    }
+}

@@ -1,0 +1,94 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import UbiquityModel
+
+extension Database {
+    /// Runs a statement that is prepared once.
+    func run(_ sql: String, _ arguments: StatementArguments) throws {
+        try cachedStatement(sql: sql).execute(arguments: arguments)
+    }
+
+    func first(_ sql: String, _ arguments: StatementArguments) throws -> Row? {
+        try Row.fetchOne(try cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func exists(_ sql: String, _ arguments: StatementArguments) throws -> Bool { try first(sql, arguments) != nil }
+
+    func each(_ sql: String, _ arguments: StatementArguments, _ body: (Row) throws -> Void) throws {
+        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
+        while let row = try rows.next() { try body(row) }
+    }
+}
+
+extension Identifier {
+    var blob: Data { Data(bytes) }
+}
+
+extension Digest {
+    var blob: Data { Data(bytes) }
+}
+
+extension Name {
+    var blob: Data { Data(bytes) }
+}
+
+extension Row {
+    func bytes(_ column: Int) -> [UInt8] {
+        let data: Data = self[column]
+        return [UInt8](data)
+    }
+
+    func identifier<Kind>(_ column: Int) throws -> Identifier<Kind> {
+        guard let value = try optionalIdentifier(column) as Identifier<Kind>? else { throw damaged(column) }
+        return value
+    }
+
+    func optionalIdentifier<Kind>(_ column: Int) throws -> Identifier<Kind>? {
+        guard let data: Data = self[column] else { return nil }
+        guard let value = Identifier<Kind>(bytes: data) else { throw damaged(column) }
+        return value
+    }
+
+    func digest<Kind>(_ column: Int) throws -> Digest<Kind> {
+        guard let value = try optionalDigest(column) as Digest<Kind>? else { throw damaged(column) }
+        return value
+    }
+
+    func optionalDigest<Kind>(_ column: Int) throws -> Digest<Kind>? {
+        guard let data: Data = self[column] else { return nil }
+        guard let value = Digest<Kind>(bytes: data) else { throw damaged(column) }
+        return value
+    }
+
+    func name(_ column: Int) throws -> Name {
+        guard let name = try? Name(bytes: bytes(column)) else { throw damaged(column) }
+        return name
+    }
+
+    func time(_ column: Int) -> Timestamp { Timestamp(nanoseconds: self[column]) }
+
+    func manifest(_ column: Int) throws -> Manifest? {
+        guard let data: Data = self[column] else { return nil }
+        guard let manifest = Manifest(encoded: data) else { throw damaged(column) }
+        return manifest
+    }
+
+    func damaged(_ column: Int) -> CatalogError {
+        let names = Array(columnNames)
+        return .failed(
+            "the catalogue is damaged: column \(names.indices.contains(column) ? names[column] : "\(column)")"
+        )
+    }
+}
+
+extension TokenHash {
+    var blob: Data { Data(bytes) }
+}
+
+extension SecretHash {
+    var blob: Data { Data(bytes) }
+}
+
+extension [UInt8] {
+    var blob: Data { Data(self) }
+}

@@ -1,0 +1,118 @@
+internal import GRDB
+package import UbiquityModel
+
+extension SQLiteCatalog {
+    package func accounts() async throws(CatalogError) -> [AccountInfo] {
+        try await read { db in
+            var result = [AccountInfo]()
+            let sql = """
+                SELECT name, quota,
+                    (SELECT COALESCE(SUM(bytes), 0) FROM containers WHERE account = accounts.number AND removed IS NULL),
+                    (SELECT COUNT(*) FROM devices WHERE account = accounts.number AND revoked IS NULL),
+                    (SELECT COUNT(*) FROM containers WHERE account = accounts.number AND removed IS NULL)
+                FROM accounts WHERE removed IS NULL ORDER BY name
+                """
+            try db.each(sql, []) { row in
+                result.append(
+                    AccountInfo(name: row[0], quota: row[1], used: row[2], devices: row[3], containers: row[4])
+                )
+            }
+            return result
+        }
+    }
+
+    package func addAccount(_ name: String, quota: Int64?, now: Timestamp) async throws(CatalogError) {
+        try await write { db in
+            guard try !db.exists("SELECT 1 FROM accounts WHERE name = ? AND removed IS NULL", [name]) else {
+                throw CatalogError.accountExists(name)
+            }
+            try db.run("INSERT INTO accounts (name, quota, created) VALUES (?, ?, ?)", [name, quota, now.nanoseconds])
+        }
+    }
+
+    package func removeAccount(_ name: String, now: Timestamp) async throws(CatalogError) {
+        try await write { db in
+            let number = try db.accountNumber(name)
+            try db.run("UPDATE accounts SET removed = ? WHERE number = ?", [now.nanoseconds, number])
+            try db.run(
+                "UPDATE devices SET revoked = ? WHERE account = ? AND revoked IS NULL",
+                [now.nanoseconds, number]
+            )
+            try db.run(
+                "UPDATE containers SET removed = ? WHERE account = ? AND removed IS NULL",
+                [now.nanoseconds, number]
+            )
+            try db.run("DELETE FROM invitations WHERE account = ?", [number])
+        }
+    }
+
+    package func addInvitation(_ invitation: Invitation, account: String) async throws(CatalogError) {
+        try await write { db in try db.add(invitation, account: try db.accountNumber(account)) }
+    }
+
+    package func addInvitation(_ invitation: Invitation, by token: TokenHash) async throws(CatalogError) {
+        try await write { db in
+            let access = try db.access(token)
+            var invitation = invitation
+            if access.grant.isReadOnly { invitation.grant.isReadOnly = true }
+            for container in invitation.grant.containers ?? [] {
+                _ = try db.authorize(Scope(token: token, container: container))
+            }
+            if invitation.grant.containers == nil { invitation.grant.containers = access.grant.containers }
+            try db.add(invitation, account: access.account)
+        }
+    }
+
+    package func join(_ secret: SecretHash, as device: NewDevice, now: Timestamp) async throws(CatalogError) -> Access {
+        try await write { db in
+            let sql = "SELECT account, read_only, containers, expires, used FROM invitations WHERE secret = ?"
+            guard let row = try db.first(sql, [secret.blob]) else { throw CatalogError.wrongCode }
+            guard (row[4] as Int64?) == nil else { throw CatalogError.usedCode }
+            guard now < row.time(3) else { throw CatalogError.expiredCode }
+            let grant = Grant(isReadOnly: row[1], containers: GrantedContainers.decode(row[2]))
+            let account: Int64 = row[0]
+            try db.run("UPDATE invitations SET used = ? WHERE secret = ?", [now.nanoseconds, secret.blob])
+            try db.add(device, account: account, grant, now: now)
+            return try db.access(device.token)
+        }
+    }
+}
+
+extension Database {
+    fileprivate func accountNumber(_ name: String) throws -> Int64 {
+        guard let row = try first("SELECT number FROM accounts WHERE name = ? AND removed IS NULL", [name]) else {
+            throw CatalogError.noSuchAccount(name)
+        }
+        return row[0]
+    }
+
+    fileprivate func add(_ invitation: Invitation, account: Int64) throws {
+        try run(
+            "INSERT INTO invitations (secret, account, read_only, containers, expires) VALUES (?, ?, ?, ?, ?)",
+            [
+                invitation.secret.blob, account, invitation.grant.isReadOnly,
+                GrantedContainers.encode(invitation.grant.containers), invitation.expires.nanoseconds,
+            ]
+        )
+    }
+
+    /// Adds a device under its name, or under that name with a number if the account has such a device.
+    func add(_ device: NewDevice, account: Int64, _ grant: Grant, now: Timestamp) throws {
+        var name = device.name
+        var number = 1
+        while try exists("SELECT 1 FROM devices WHERE account = ? AND name = ? AND revoked IS NULL", [account, name]) {
+            number += 1
+            name = "\(device.name) \(number)"
+        }
+        try run(
+            """
+            INSERT INTO devices (id, account, name, token, nonce, read_only, containers, joined, seen)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                device.id.blob, account, name, device.token.blob, device.nonce.blob, grant.isReadOnly,
+                GrantedContainers.encode(grant.containers), now.nanoseconds, now.nanoseconds,
+            ]
+        )
+    }
+}

@@ -1,0 +1,94 @@
+internal import GRDB
+package import UbiquityModel
+
+extension SQLiteCatalog {
+    package func intake(_ chunks: [ChunkSize], _ scope: Scope) async throws(CatalogError) -> Intake {
+        try await read { db in
+            let (access, container) = try db.authorizeWriting(scope)
+            var unknown = Set<ChunkID>()
+            var bytes: Int64 = 0
+            for chunk in chunks where !unknown.contains(chunk.chunk) {
+                if try db.hasChunk(chunk.chunk, container: container.number) { continue }
+                unknown.insert(chunk.chunk)
+                bytes += Int64(chunk.length)
+            }
+            let room = bytes == 0 ? nil : try db.room(account: access.account)
+            return Intake(container: container, unknown: unknown, isQuotaExceeded: room.map { bytes > $0 } ?? false)
+        }
+    }
+
+    package func addChunks(_ chunks: [ChunkRecord], _ scope: Scope) async throws(CatalogError) {
+        try await write { db in
+            let (access, container) = try db.authorizeWriting(scope)
+            guard try db.add(chunks, container: container.number, account: access.account) else {
+                throw CatalogError.quotaExceeded
+            }
+        }
+    }
+
+    package func missing(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [Int] {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            var result = [Int]()
+            for (index, chunk) in chunks.enumerated() where try !db.hasChunk(chunk, container: container) {
+                result.append(index)
+            }
+            return result
+        }
+    }
+
+    package func chunks(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [ChunkRecord?] {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            let sql = "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?"
+            return try chunks.map { chunk in
+                guard let row = try db.first(sql, [container, chunk.blob]) else { return nil }
+                return ChunkRecord(
+                    chunk: chunk,
+                    length: row[0],
+                    isCompressed: row[1],
+                    pack: UInt64(bitPattern: row[2] as Int64),
+                    offset: UInt64(bitPattern: row[3] as Int64),
+                    recordLength: row[4]
+                )
+            }
+        }
+    }
+}
+
+extension Database {
+    func hasChunk(_ chunk: ChunkID, container: Int64) throws -> Bool {
+        try exists("SELECT 1 FROM chunks WHERE container = ? AND id = ?", [container, chunk.blob])
+    }
+
+    /// Records the chunks. `false`, and nothing is recorded, if they would pass the account's quota.
+    func add(_ chunks: [ChunkRecord], container: Int64, account: Int64) throws -> Bool {
+        guard !chunks.isEmpty else { return true }
+        var fits = true
+        try inSavepoint {
+            var bytes: Int64 = 0
+            let sql = """
+                INSERT INTO chunks (container, id, length, compressed, pack, start, record) VALUES (?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT DO NOTHING
+                """
+            for chunk in chunks {
+                try run(
+                    sql,
+                    [
+                        container, chunk.chunk.blob, Int64(chunk.length), chunk.isCompressed,
+                        Int64(bitPattern: chunk.pack),
+                        Int64(bitPattern: chunk.offset), Int64(chunk.recordLength),
+                    ]
+                )
+                if changesCount > 0 { bytes += Int64(chunk.length) }
+            }
+            if bytes > 0, let room = try room(account: account), bytes > room {
+                fits = false
+                return .rollback
+            }
+            try run("UPDATE containers SET bytes = bytes + ? WHERE number = ?", [bytes, container])
+            return .commit
+        }
+        return fits
+    }
+}

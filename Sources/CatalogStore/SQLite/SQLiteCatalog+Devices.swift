@@ -1,0 +1,72 @@
+internal import FoundationEssentials
+internal import GRDB
+package import UbiquityModel
+
+extension SQLiteCatalog {
+    package func access(_ token: TokenHash) async throws(CatalogError) -> Access {
+        try await read { db in try db.access(token) }
+    }
+
+    /// Every session renews the nonce. The one before is good too until the device has committed something: the answer that
+    /// carried the new one may have been lost. Any other nonce is that of a restored or cloned device.
+    package func openSession(
+        _ token: TokenHash,
+        nonce: [UInt8],
+        fresh: FreshCredentials,
+        now: Timestamp
+    ) async throws(CatalogError) -> CatalogSession {
+        try await write { db in
+            let access = try db.access(token)
+            guard let row = try db.first("SELECT nonce, former_nonce FROM devices WHERE id = ?", [access.device.blob])
+            else {
+                throw CatalogError.unauthorized
+            }
+            let presented = Data(nonce)
+            if presented == row[0] as Data || presented == row[1] as Data? {
+                try db.run(
+                    "UPDATE devices SET nonce = ?, former_nonce = ?, seen = ? WHERE id = ?",
+                    [fresh.nonce.blob, presented, now.nanoseconds, access.device.blob]
+                )
+                return CatalogSession(access: access, isRestored: false)
+            }
+            let device = NewDevice(id: fresh.device, name: access.deviceName, token: fresh.token, nonce: fresh.nonce)
+            try db.add(device, account: access.account, access.grant, now: now)
+            return CatalogSession(access: try db.access(fresh.token), isRestored: true)
+        }
+    }
+
+    package func devices(for token: TokenHash) async throws(CatalogError) -> [DeviceRecord] {
+        try await read { db in
+            let access = try db.access(token)
+            var result = [DeviceRecord]()
+            let sql = "SELECT id, name, joined, seen, revoked FROM devices WHERE account = ? ORDER BY joined, id"
+            try db.each(sql, [access.account]) { row in
+                let id: DeviceID = try row.identifier(0)
+                result.append(
+                    DeviceRecord(
+                        id: id,
+                        name: row[1],
+                        joined: row.time(2),
+                        seen: row.time(3),
+                        isRevoked: (row[4] as Int64?) != nil,
+                        isCurrent: id == access.device
+                    )
+                )
+            }
+            return result
+        }
+    }
+
+    package func revoke(_ name: String, by token: TokenHash, now: Timestamp) async throws(CatalogError) -> DeviceID {
+        try await write { db in
+            let access = try db.access(token)
+            let sql = "SELECT id FROM devices WHERE account = ? AND name = ? AND revoked IS NULL"
+            guard let row = try db.first(sql, [access.account, name]) else { throw CatalogError.noSuchDevice(name) }
+            let id: DeviceID = try row.identifier(0)
+            // A device may always remove itself; others only if it was let in without limits.
+            guard id == access.device || !access.grant.isLimited else { throw CatalogError.readOnly }
+            try db.run("UPDATE devices SET revoked = ? WHERE id = ?", [now.nanoseconds, id.blob])
+            return id
+        }
+    }
+}

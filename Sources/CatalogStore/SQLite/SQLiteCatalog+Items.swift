@@ -1,0 +1,180 @@
+internal import FoundationEssentials
+internal import GRDB
+package import UbiquityModel
+
+extension SQLiteCatalog {
+    package func changes(_ scope: Scope, since: LogPosition?, limit: Int) async throws(CatalogError) -> CatalogPage {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            let head = try db.head(container: container)
+            let since = since ?? .beginning
+            guard try db.isKnown(since, container: container, head: head) else {
+                return CatalogPage(position: .beginning, isUnknownPosition: true, head: head, container: container)
+            }
+            return try db.page(container: container, since: since, head: head, limit: limit)
+        }
+    }
+
+    package func versions(_ item: ItemID, _ scope: Scope) async throws(CatalogError) -> [ItemVersion] {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            guard try db.exists("SELECT 1 FROM items WHERE container = ? AND id = ?", [container, item.blob]) else {
+                throw CatalogError.noSuchItem(item)
+            }
+            var result = [ItemVersion]()
+            let sql = """
+                SELECT \(ItemRows.revisionColumns) FROM revisions WHERE container = ? AND item = ?
+                ORDER BY kind, edited DESC, id
+                """
+            try db.each(sql, [container, item.blob]) { row in result.append(try ItemRows.revision(row).version) }
+            return result
+        }
+    }
+
+    package func deleted(_ scope: Scope, since: Timestamp) async throws(CatalogError) -> [DeletedItem] {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            var folders = FolderPaths(db: db, container: container)
+            var result = [DeletedItem]()
+            let sql = """
+                SELECT \(ItemRows.columns), deleted, deleted_by FROM items
+                WHERE container = ? AND deleted IS NOT NULL AND deleted >= ? AND announced = 0
+                ORDER BY deleted DESC, position DESC LIMIT \(Self.deletedLimit)
+                """
+            try db.each(sql, [container, since.nanoseconds]) { row in
+                let item = try ItemRows.item(row).item
+                result.append(
+                    DeletedItem(
+                        item: item,
+                        path: try folders.path(of: item.place),
+                        deleted: row.time(ItemRows.count),
+                        device: row[ItemRows.count + 1] ?? ""
+                    )
+                )
+            }
+            return result
+        }
+    }
+
+    /// Nobody looks through more than this; the newest are told.
+    private static let deletedLimit = 10_000
+
+    package func manifests(_ contents: [ContentID], _ scope: Scope) async throws(CatalogError) -> [Manifest?] {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            return try contents.map { try db.manifest(of: $0, container: container) }
+        }
+    }
+
+    package func wholeness(
+        _ revisions: [(item: ItemID, revision: RevisionID)],
+        _ scope: Scope
+    ) async throws(CatalogError) -> [Wholeness] {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            return try revisions.map { try db.wholeness($0.item, $0.revision, container: container) }
+        }
+    }
+}
+
+extension Database {
+    /// Whether the position is one that this catalogue gave out. One in the middle of a commit has the hash of its commit.
+    fileprivate func isKnown(_ position: LogPosition, container: Int64, head: LogPosition) throws -> Bool {
+        if position == .beginning { return true }
+        guard position.counter > 0, position.counter <= head.counter else { return false }
+        return try hash(at: position.counter, container: container) == position.hash
+    }
+
+    private func hash(at counter: UInt64, container: Int64) throws -> [UInt8]? {
+        let sql = "SELECT hash FROM log WHERE container = ? AND position >= ? ORDER BY position LIMIT 1"
+        return try first(sql, [container, Int64(bitPattern: counter)])?.bytes(0)
+    }
+
+    fileprivate func page(container: Int64, since: LogPosition, head: LogPosition, limit: Int) throws -> CatalogPage {
+        var page = CatalogPage(position: head, head: head, container: container)
+        var bytes = 0
+        var isCut = false
+        let rows = try Row.fetchCursor(
+            try cachedStatement(sql: pageSQL),
+            arguments: [container, Int64(bitPattern: since.counter), limit + 1]
+        )
+        while let row = try rows.next() {
+            guard page.entries.count < limit, bytes < pageBytes else {
+                isCut = true
+                break
+            }
+            var (item, conflicts) = try ItemRows.item(row)
+            if conflicts > 0 { item.conflicts = try ItemRows.conflicts(of: item.id, container: container, self) }
+            let manifest = try row.manifest(ItemRows.count)
+            bytes += 256 + (manifest?.entries.count ?? 0) * 36 + item.conflicts.count * 256
+            bytes += item.attributes.extended.reduce(0) { $0 + $1.key.count + $1.value.count }
+            page.entries.append(CatalogPage.Entry(item: item, manifest: manifest))
+        }
+        if isCut, let last = page.entries.last {
+            page.hasMore = true
+            let counter = last.item.position
+            page.position = LogPosition(counter: counter, hash: try hash(at: counter, container: container) ?? [])
+        }
+        return page
+    }
+
+    fileprivate func manifest(of content: ContentID, container: Int64) throws -> Manifest? {
+        try first("SELECT manifest FROM contents WHERE container = ? AND id = ?", [container, content.blob])?.manifest(
+            0
+        )
+    }
+
+    fileprivate func wholeness(_ item: ItemID, _ revision: RevisionID, container: Int64) throws -> Wholeness {
+        let unknown = Wholeness(isKnown: false, packs: [])
+        let sql = "SELECT content FROM revisions WHERE container = ? AND id = ? AND item = ?"
+        guard let row = try first(sql, [container, revision.blob, item.blob]),
+            let manifest = try manifest(of: try row.digest(0), container: container)
+        else { return unknown }
+        var packs = Set<UInt64>()
+        for entry in manifest.entries {
+            let chunk = "SELECT pack FROM chunks WHERE container = ? AND id = ?"
+            guard let row = try first(chunk, [container, entry.chunk.blob]) else { return unknown }
+            packs.insert(UInt64(bitPattern: row[0] as Int64))
+        }
+        return Wholeness(isKnown: true, packs: packs)
+    }
+}
+
+/// A page is cut where it passes so many bytes.
+private let pageBytes = 4 * 1024 * 1024
+
+/// Longer manifests are asked for by content: they are not even read here. 32 chunks of 36 bytes.
+private let pageSQL = """
+    SELECT \(ItemRows.columns.split(separator: ", ").map { "items.\($0)" }.joined(separator: ", ")),
+        CASE WHEN LENGTH(contents.manifest) <= 1152 THEN contents.manifest END
+    FROM items LEFT JOIN contents ON contents.container = items.container AND contents.id = items.content
+    WHERE items.container = ? AND items.position > ? ORDER BY items.position LIMIT ?
+    """
+
+/// Paths of folders, each looked up once: also of deleted ones, by the places that they had.
+private struct FolderPaths {
+    let db: Database
+    let container: Int64
+    private var known: [ItemID: String] = [:]
+
+    init(db: Database, container: Int64) {
+        self.db = db
+        self.container = container
+    }
+
+    mutating func path(of place: Place) throws -> String { try prefix(place.parent, depth: 0) + place.name.description }
+
+    private mutating func prefix(_ folder: ItemID, depth: Int) throws -> String {
+        if folder == .root || depth > 1_000 { return "" }
+        if let path = known[folder] { return path }
+        var path = "…/"
+        if let row = try db.first(
+            "SELECT parent, name FROM items WHERE container = ? AND id = ?",
+            [container, folder.blob]
+        ) {
+            path = try prefix(try row.identifier(0), depth: depth + 1) + (try row.name(1)).description + "/"
+        }
+        known[folder] = path
+        return path
+    }
+}

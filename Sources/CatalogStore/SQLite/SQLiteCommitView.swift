@@ -1,0 +1,53 @@
+internal import GRDB
+internal import Reconciliation
+internal import UbiquityModel
+
+/// The catalogue as the commit rules see it, inside the transaction of a commit.
+struct SQLiteCommitView: CommitView {
+    let db: Database
+    let container: Int64
+
+    func item(_ id: ItemID) throws -> RemoteItem? {
+        let sql = "SELECT \(ItemRows.columns) FROM items WHERE container = ? AND id = ?"
+        guard let row = try db.first(sql, [container, id.blob]) else { return nil }
+        var item = try ItemRows.item(row).item
+        if item.content.kind != .folder { item.conflicts = try ItemRows.conflicts(of: id, container: container, db) }
+        return item
+    }
+
+    func revision(_ id: RevisionID) throws -> StoredRevision? {
+        let sql = "SELECT \(ItemRows.revisionColumns) FROM revisions WHERE container = ? AND id = ?"
+        guard let row = try db.first(sql, [container, id.blob]) else { return nil }
+        let stored = try ItemRows.revision(row)
+        return StoredRevision(item: stored.item, version: stored.version, base: stored.base)
+    }
+
+    func holder(of place: Place) throws -> ItemID? {
+        let sql = """
+            SELECT id FROM items WHERE container = ? AND parent = ? AND name = ? AND deleted IS NULL AND announced = 0
+            """
+        return try db.first(sql, [container, place.parent.blob, place.name.blob])?.identifier(0)
+    }
+
+    func hasLiveChildren(_ folder: ItemID) throws -> Bool {
+        for announced in [0, 1] {
+            let sql =
+                "SELECT 1 FROM items WHERE container = ? AND parent = ? AND deleted IS NULL AND announced = \(announced) LIMIT 1"
+            if try db.exists(sql, [container, folder.blob]) { return true }
+        }
+        return false
+    }
+
+    func missingChunks(of manifest: Manifest, content: ContentID) throws -> [ChunkID] {
+        // A content that was committed once is whole: nothing of it is ever dropped while its manifest is here.
+        if try db.exists("SELECT 1 FROM contents WHERE container = ? AND id = ?", [container, content.blob]) {
+            return []
+        }
+        var missing = [ChunkID]()
+        var seen = Set<ChunkID>()
+        for entry in manifest.entries where seen.insert(entry.chunk).inserted {
+            if try !db.hasChunk(entry.chunk, container: container) { missing.append(entry.chunk) }
+        }
+        return missing
+    }
+}

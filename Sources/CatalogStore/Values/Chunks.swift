@@ -1,0 +1,51 @@
+package import UbiquityModel
+
+/// A chunk in the chunk store: where its record lies, and what is needed to send it.
+package struct ChunkRecord: Hashable, Sendable {
+    package var chunk: ChunkID
+    /// Of the plain chunk in bytes.
+    package var length: UInt32
+    package var isCompressed: Bool
+    package var pack: UInt64
+    package var offset: UInt64
+    /// Of the record in the pack, in bytes.
+    package var recordLength: UInt32
+
+    package init(chunk: ChunkID, length: UInt32, isCompressed: Bool, pack: UInt64, offset: UInt64, recordLength: UInt32)
+    {
+        self.chunk = chunk
+        self.length = length
+        self.isCompressed = isCompressed
+        self.pack = pack
+        self.offset = offset
+        self.recordLength = recordLength
+    }
+}
+
+package struct ChunkSize: Hashable, Sendable {
+    package var chunk: ChunkID
+    /// Of the plain chunk in bytes.
+    package var length: UInt32
+
+    package init(chunk: ChunkID, length: UInt32) {
+        self.chunk = chunk
+        self.length = length
+    }
+}
+
+/// What the catalogue says of chunks that a device wants to upload.
+package struct Intake: Hashable, Sendable {
+    package var container: CatalogContainer
+    /// Those that are not in the cloud yet.
+    package var unknown: Set<ChunkID>
+    /// The unknown ones would pass the account's quota.
+    package var isQuotaExceeded: Bool
+}
+
+/// Whether a revision is whole in the cloud.
+package struct Wholeness: Hashable, Sendable {
+    /// The revision is known, and so are all its chunks.
+    package var isKnown: Bool
+    /// The packs that hold them.
+    package var packs: Set<UInt64>
+}

@@ -1,0 +1,62 @@
+package import UbiquityModel
+
+/// A batch of operations, with the chunks that came along and are durable in the chunk store by now.
+package struct CommitRequest: Sendable {
+    package enum Entry: Sendable {
+        case operation(ItemOperation)
+        /// It was refused before the catalogue was asked: what the device sent is not what it claims to be.
+        case refused(item: ItemID?, reason: String)
+    }
+
+    package var chunks: [ChunkRecord]
+    package var entries: [Entry]
+    package var deviceClock: Timestamp
+    package var now: Timestamp
+    /// Chunks that came along were not stored, since they would pass the quota.
+    package var isQuotaExceeded: Bool
+
+    package init(
+        chunks: [ChunkRecord] = [],
+        entries: [Entry],
+        deviceClock: Timestamp,
+        now: Timestamp,
+        isQuotaExceeded: Bool = false
+    ) {
+        self.chunks = chunks
+        self.entries = entries
+        self.deviceClock = deviceClock
+        self.now = now
+        self.isQuotaExceeded = isQuotaExceeded
+    }
+}
+
+package struct CommitAnswer: Hashable, Sendable {
+    /// One for each entry, in order.
+    package var outcomes: [OperationOutcome]
+    /// The container's newest position.
+    package var position: LogPosition
+    /// The container's number in the catalogue, for whoever tells its other devices.
+    package var container: Int64
+    /// Whether anything was committed.
+    package var isChanged: Bool
+}
+
+/// A page of the change feed.
+package struct CatalogPage: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
+        package var item: RemoteItem
+        /// Of the current content, if it is short enough to go along.
+        package var manifest: Manifest?
+    }
+
+    package var entries: [Entry] = []
+    /// After this page.
+    package var position: LogPosition
+    /// Further items follow.
+    package var hasMore = false
+    /// The catalogue does not know the position that was asked from; nothing else is told.
+    package var isUnknownPosition = false
+    package var head: LogPosition
+    /// The container's number in the catalogue.
+    package var container: Int64
+}

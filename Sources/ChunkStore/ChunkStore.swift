@@ -1,0 +1,90 @@
+package import UbiquityModel
+
+/// Where chunks lie as bytes, many to a *pack*. The catalogue knows which chunk lies where; a store knows only packs.
+package protocol ChunkStore: Sendable {
+    /// Writes the chunks. When it returns, they are durable; when it throws, none of them is to be relied on.
+    func store(_ chunks: [StoredChunk]) async throws(ChunkStoreError) -> [ChunkLocation]
+    /// Reads chunks, in the order asked for.
+    func read(_ chunks: [ChunkRequest]) async throws(ChunkStoreError) -> [ReadChunk]
+    /// Whether the pack is there.
+    func hasPack(_ pack: UInt64) -> Bool
+    /// Finishes what was asked for; nothing more may be asked for then.
+    func close() async
+}
+
+/// A chunk as it is stored: compressed where that pays. The store never looks into it.
+package struct StoredChunk: Hashable, Sendable {
+    /// The container's number in the catalogue, so that the catalogue's index could be made anew from the packs.
+    package var container: Int64
+    package var chunk: ChunkID
+    /// Of the plain chunk in bytes.
+    package var length: UInt32
+    package var isCompressed: Bool
+    package var data: [UInt8]
+
+    package init(container: Int64, chunk: ChunkID, length: UInt32, isCompressed: Bool, data: [UInt8]) {
+        self.container = container
+        self.chunk = chunk
+        self.length = length
+        self.isCompressed = isCompressed
+        self.data = data
+    }
+}
+
+/// A record in a pack.
+package struct ChunkLocation: Hashable, Sendable {
+    package var pack: UInt64
+    /// In bytes from the beginning of the pack.
+    package var offset: UInt64
+    /// Of the whole record in bytes.
+    package var length: UInt32
+
+    package init(pack: UInt64, offset: UInt64, length: UInt32) {
+        self.pack = pack
+        self.offset = offset
+        self.length = length
+    }
+}
+
+package struct ChunkRequest: Hashable, Sendable {
+    package var chunk: ChunkID
+    package var location: ChunkLocation
+
+    package init(chunk: ChunkID, location: ChunkLocation) {
+        self.chunk = chunk
+        self.location = location
+    }
+}
+
+package struct ReadChunk: Hashable, Sendable {
+    package var data: [UInt8]
+    /// The record does not match its own check: the disk has damaged it. The data is what is there.
+    package var isDamaged: Bool
+}
+
+package enum ChunkStoreError: Error, Hashable, Sendable {
+    /// The disk is full. Nothing half-written is left.
+    case noSpace
+    /// Another process has the store open.
+    case inUse(String)
+    /// The catalogue names a pack, or a place in one, that is not there.
+    case missing(pack: UInt64)
+    /// Written by a newer version of ubiquity.
+    case tooNew(String)
+    /// A system call failed: what it was to do, and the error number.
+    case failed(String, errno: Int32)
+    case closed
+}
+
+extension ChunkStoreError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .noSpace: "the disk of the chunk store is full"
+        case .inUse(let path): "another server is using \(path)"
+        case .missing(let pack): "pack \(pack) is not there, or shorter than the catalogue says"
+        case .tooNew(let path): "\(path) was written by a newer version of ubiquity"
+        case .failed(let what, let code): "\(what): \(message(of: code))"
+        case .closed: "the chunk store is closed"
+        }
+    }
+}

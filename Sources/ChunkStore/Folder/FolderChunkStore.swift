@@ -1,0 +1,129 @@
+internal import Dispatch
+internal import Synchronization
+internal import UbiquityModel
+
+/// Chunks in packs in a folder: append-only files of up to 64 MiB.
+///
+/// A write is queued; one thread takes what is queued by then, appends it all to the newest pack, syncs once, and answers
+/// everyone: many small uploads cost one sync. Readers are beside that, on threads of their own.
+package final class FolderChunkStore: ChunkStore {
+    private struct Job: Sendable {
+        let chunks: [StoredChunk]
+        let finish: @Sendable (Result<[ChunkLocation], ChunkStoreError>) -> Void
+    }
+
+    private struct State {
+        var waiting: [Job] = []
+        var isDraining = false
+        var isClosed = false
+    }
+
+    /// A pack is begun anew when it has passed so many bytes.
+    package static let packLimit: UInt64 = 64 * 1024 * 1024
+    /// So much is written and synced at once, at most (but for one single job).
+    private static let groupBytes = 16 * 1024 * 1024
+
+    private let folder: PackFolder
+    private let writer: PackWriter
+    private let writing = DispatchQueue(label: "chunks.writing")
+    private let reading = DispatchQueue(label: "chunks.reading", attributes: .concurrent)
+    /// Guards the queue of writes. A leaf: nothing is called under it.
+    private let state = Mutex(State())
+
+    /// Opens the folder, or makes it, and cuts off what a crash left at the end of the newest pack.
+    package init(folder path: String, packLimit: UInt64 = FolderChunkStore.packLimit) throws(ChunkStoreError) {
+        folder = try PackFolder(path: path)
+        writer = try PackWriter(folder: folder, packLimit: packLimit)
+    }
+
+    package func store(_ chunks: [StoredChunk]) async throws(ChunkStoreError) -> [ChunkLocation] {
+        guard !chunks.isEmpty else { return [] }
+        return try await withCheckedContinuation { continuation in
+            enqueue(Job(chunks: chunks) { continuation.resume(returning: $0) })
+        }.get()
+    }
+
+    package func read(_ chunks: [ChunkRequest]) async throws(ChunkStoreError) -> [ReadChunk] {
+        try await withCheckedContinuation { continuation in
+            reading.async {
+                continuation.resume(returning: Result { () throws(ChunkStoreError) in try self.readNow(chunks) })
+            }
+        }.get()
+    }
+
+    package func hasPack(_ pack: UInt64) -> Bool { folder.contains(pack) }
+
+    package func close() async {
+        state.withLock { $0.isClosed = true }
+        await withCheckedContinuation { continuation in writing.async { continuation.resume() } }
+        await withCheckedContinuation { continuation in reading.async(flags: .barrier) { continuation.resume() } }
+    }
+
+    // MARK: Writing
+
+    private func enqueue(_ job: Job) {
+        enum Step { case refuse, wait, start }
+        let step = state.withLock { state -> Step in
+            if state.isClosed { return .refuse }
+            state.waiting.append(job)
+            defer { state.isDraining = true }
+            return state.isDraining ? .wait : .start
+        }
+        switch step {
+        case .refuse: job.finish(.failure(.closed))
+        case .wait: break
+        case .start: writing.async { self.drain() }
+        }
+    }
+
+    private func drain() {
+        while let group = nextGroup() {
+            do {
+                var locations = try writer.append(group.flatMap(\.chunks))[...]
+                for job in group {
+                    job.finish(.success(Array(locations.prefix(job.chunks.count))))
+                    locations = locations.dropFirst(job.chunks.count)
+                }
+            } catch {
+                for job in group { job.finish(.failure(error)) }
+            }
+        }
+    }
+
+    private func nextGroup() -> [Job]? {
+        state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.isDraining = false
+                return nil
+            }
+            var count = 0
+            var bytes = 0
+            for job in state.waiting {
+                bytes += job.chunks.reduce(0) { $0 + $1.data.count }
+                if count > 0, bytes > Self.groupBytes { break }
+                count += 1
+            }
+            let group = Array(state.waiting.prefix(count))
+            state.waiting.removeFirst(count)
+            return group
+        }
+    }
+
+    // MARK: Reading
+
+    private func readNow(_ chunks: [ChunkRequest]) throws(ChunkStoreError) -> [ReadChunk] {
+        var result = [ReadChunk]()
+        result.reserveCapacity(chunks.count)
+        for request in chunks {
+            let location = request.location
+            let file = try folder.reading(location.pack)
+            let record = try file.read(Int(location.length), at: location.offset)
+            guard record.count == Int(location.length), record.count > PackRecord.headerBytes else {
+                throw .missing(pack: location.pack)
+            }
+            let isDamaged = !PackRecord.isValid(record[...]) || !PackRecord.names(record[...], request.chunk)
+            result.append(ReadChunk(data: Array(record.dropFirst(PackRecord.headerBytes)), isDamaged: isDamaged))
+        }
+        return result
+    }
+}

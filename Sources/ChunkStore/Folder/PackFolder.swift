@@ -1,0 +1,100 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// The folder of packs: their names, and the open files for reading.
+final class PackFolder: Sendable {
+    private struct State {
+        var numbers: Set<UInt64> = []
+        /// Open for reading; the least recently used at the front.
+        var open: [(number: UInt64, file: OpenFile)] = []
+    }
+
+    private static let openLimit = 64
+
+    private let path: String
+    private let directory: OpenFile
+    /// Held as long as the store is open: two servers would write over each other's records.
+    private let lock: OpenFile
+    /// Guards the names and the open files. A leaf: no system call is made under it.
+    private let state = Mutex(State())
+
+    init(path: String) throws(ChunkStoreError) {
+        self.path = path
+        if mkdir(path, 0o700) != 0 {
+            let code = errno
+            if code != EEXIST { try ChunkStoreError.check(-code, "making \(path)") }
+        }
+        directory = try OpenFile(path, flags: O_RDONLY | O_DIRECTORY)
+        lock = try OpenFile("\(path)/lock", flags: O_RDWR | O_CREAT)
+        guard clinux_try_lock(lock.descriptor) >= 0 else { throw .inUse(path) }
+    }
+
+    /// Reads which packs are there. Returns the newest.
+    func scan() throws(ChunkStoreError) -> UInt64? {
+        guard let stream = opendir(path) else {
+            throw .failed("listing \(path)", errno: errno)
+        }
+        defer { closedir(stream) }
+        var numbers = Set<UInt64>()
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasSuffix(Self.suffix), let number = UInt64(name.dropLast(Self.suffix.count), radix: 16) {
+                numbers.insert(number)
+            }
+        }
+        state.withLock { $0.numbers = numbers }
+        return numbers.max()
+    }
+
+    func contains(_ number: UInt64) -> Bool { state.withLock { $0.numbers.contains(number) } }
+
+    /// A new, empty and durable pack.
+    func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
+        let number = state.withLock { ($0.numbers.max() ?? 0) + 1 }
+        let file = try OpenFile(name(number), flags: O_RDWR | O_CREAT | O_EXCL)
+        do {
+            try file.write(PackHeader.bytes, at: 0)
+            try file.synchronize()
+            try directory.synchronize()
+        } catch {
+            unlink(name(number))
+            throw error
+        }
+        state.withLock { _ = $0.numbers.insert(number) }
+        return (number, file)
+    }
+
+    func open(_ number: UInt64, forWriting: Bool) throws(ChunkStoreError) -> OpenFile {
+        try OpenFile(name(number), flags: forWriting ? O_RDWR : O_RDONLY)
+    }
+
+    /// For reading, from the cache of open packs.
+    func reading(_ number: UInt64) throws(ChunkStoreError) -> OpenFile {
+        let cached = state.withLock { state -> OpenFile? in
+            guard let index = state.open.firstIndex(where: { $0.number == number }) else { return nil }
+            let entry = state.open.remove(at: index)
+            state.open.append(entry)
+            return entry.file
+        }
+        if let cached { return cached }
+        guard contains(number) else { throw .missing(pack: number) }
+        let file = try open(number, forWriting: false)
+        // Closing a file is a system call: the one that has to go is released outside of the lock.
+        let evicted = state.withLock { state -> OpenFile? in
+            state.open.append((number, file))
+            return state.open.count > Self.openLimit ? state.open.removeFirst().file : nil
+        }
+        withExtendedLifetime(evicted) {}
+        return file
+    }
+
+    private static let suffix = ".pack"
+
+    private func name(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return "\(path)/\(String(repeating: "0", count: 16 - digits.count))\(digits)\(Self.suffix)"
+    }
+}

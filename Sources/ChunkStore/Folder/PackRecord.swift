@@ -1,0 +1,80 @@
+internal import Crypto
+internal import UbiquityModel
+
+/// A chunk's record in a pack. It describes itself, so that an index can be made from packs alone:
+///
+///     bytes  0..<4   mark "UChk"
+///            4       flags: 1 = compressed
+///            5..<8   zero
+///            8..<16  container's number, big-endian
+///           16..<48  chunk id
+///           48..<52  length of the plain chunk
+///           52..<56  length of the data
+///           56..<64  the first 8 bytes of SHA-256 over bytes 0..<56 and the data
+///           64...    the data
+enum PackRecord {
+    static let headerBytes = 64
+    static let mark = Array("UChk".utf8)
+    /// No record holds more data: a chunk, and some slack for compression that does not pay.
+    static let longestData = Manifest.maximumChunkSize + 1024
+
+    static func encode(_ chunk: StoredChunk, into buffer: inout [UInt8]) {
+        let start = buffer.count
+        buffer.append(contentsOf: mark)
+        buffer.append(contentsOf: [chunk.isCompressed ? 1 : 0, 0, 0, 0])
+        append(chunk.container, to: &buffer)
+        buffer.append(contentsOf: chunk.chunk.bytes)
+        append(chunk.length, to: &buffer)
+        append(UInt32(chunk.data.count), to: &buffer)
+        let check = check(header: buffer[start...], data: chunk.data[...])
+        buffer.append(contentsOf: check)
+        buffer.append(contentsOf: chunk.data)
+    }
+
+    static func length(of chunk: StoredChunk) -> UInt32 { UInt32(headerBytes + chunk.data.count) }
+
+    /// The length of the record that begins at `offset`, if there is a whole and undamaged one.
+    static func validLength(in bytes: [UInt8], at offset: Int) -> Int? {
+        guard bytes.count - offset >= headerBytes, bytes[offset..<offset + 4].elementsEqual(mark) else { return nil }
+        let data = bytes[offset + 52..<offset + 56].reduce(0) { $0 << 8 | Int($1) }
+        guard data <= longestData, bytes.count - offset - headerBytes >= data else { return nil }
+        return isValid(bytes[offset..<offset + headerBytes + data]) ? headerBytes + data : nil
+    }
+
+    /// Whether these bytes are exactly one undamaged record.
+    static func isValid(_ record: ArraySlice<UInt8>) -> Bool {
+        guard record.count >= headerBytes, record.prefix(4).elementsEqual(mark) else { return false }
+        let header = record.prefix(56)
+        let check = check(header: header, data: record.dropFirst(headerBytes))
+        return record.dropFirst(56).prefix(8).elementsEqual(check)
+    }
+
+    static func names(_ record: ArraySlice<UInt8>, _ chunk: ChunkID) -> Bool {
+        record.dropFirst(16).prefix(32).elementsEqual(chunk.bytes)
+    }
+
+    private static func check(header: ArraySlice<UInt8>, data: ArraySlice<UInt8>) -> [UInt8] {
+        var hash = SHA256()
+        header.withUnsafeBytes { hash.update(bufferPointer: $0) }
+        data.withUnsafeBytes { hash.update(bufferPointer: $0) }
+        return Array(hash.finalize().prefix(8))
+    }
+
+    private static func append(_ value: some FixedWidthInteger, to buffer: inout [UInt8]) {
+        withUnsafeBytes(of: value.bigEndian) { buffer.append(contentsOf: $0) }
+    }
+}
+
+/// The beginning of a pack: a mark and the format version.
+enum PackHeader {
+    static let bytes: [UInt8] = Array("UbiqPack".utf8) + [0, 0, 0, 1, 0, 0, 0, 0]
+    static var count: Int { bytes.count }
+
+    enum Answer { case valid, newer, damaged }
+
+    static func examine(_ header: [UInt8]) -> Answer {
+        if header == bytes { return .valid }
+        guard header.count == count, header.prefix(8).elementsEqual(bytes.prefix(8)) else { return .damaged }
+        return header[8..<12].reduce(0) { $0 << 8 | Int($1) } > 1 ? .newer : .damaged
+    }
+}

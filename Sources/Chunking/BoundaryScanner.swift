@@ -1,0 +1,69 @@
+internal import UbiquityModel
+
+/// Finds the ends of chunks by FastCDC (a rolling gear hash, normalised chunking), in a content that comes in pieces.
+///
+/// The ends depend on the bytes since the last end only, not on how the content is cut into pieces. Least, normal and most length, the
+/// gear table and the two thresholds are fixed by `FormatVersion.chunks`.
+struct BoundaryScanner {
+    static let leastLength = 32 * 1024
+    static let normalLength = 128 * 1024
+    static let mostLength = Manifest.maximumChunkSize
+
+    /// Before the normal length an end is four times rarer than once in 2^17 bytes, after it four times as frequent: lengths gather
+    /// around the normal one. The highest bits of the gear hash depend on the most bytes (64), so these are looked at.
+    private static let shiftBeforeNormal: UInt64 = 64 - 19
+    private static let shiftAfterNormal: UInt64 = 64 - 15
+
+    /// Bytes of the current chunk seen so far.
+    private var length = 0
+    private var hash: UInt64 = 0
+
+    /// How many of these bytes belong to the current chunk if it ends here; `nil` if it goes on after them.
+    mutating func scan(_ bytes: UnsafePointer<UInt8>, count: Int) -> Int? {
+        // No chunk ends before the least length: those bytes are not even looked at.
+        let start = min(max(Self.leastLength - length, 0), count)
+        let normal = min(max(Self.normalLength - length, start), count)
+        let most = min(Self.mostLength - length, count)
+        if let end = roll(bytes, start..<normal, shift: Self.shiftBeforeNormal)
+            ?? roll(bytes, normal..<most, shift: Self.shiftAfterNormal)
+            ?? (length + most == Self.mostLength ? most : nil)
+        {
+            length = 0
+            hash = 0
+            return end
+        }
+        length += count
+        return nil
+    }
+
+    private mutating func roll(_ bytes: UnsafePointer<UInt8>, _ range: Range<Int>, shift: UInt64) -> Int? {
+        let gear = GearTable.words
+        var hash = self.hash
+        var index = range.lowerBound
+        let end = range.upperBound
+        while index < end {
+            hash = (hash &<< 1) &+ gear[Int(bytes[index])]
+            index &+= 1
+            if hash &>> shift == 0 { return index }
+        }
+        self.hash = hash
+        return nil
+    }
+}
+
+/// 256 random words, fixed by the format version: SplitMix64 from a fixed seed.
+enum GearTable {
+    /// Lives as long as the process: allocated once and never freed, so that the scanning loop reads it without any check.
+    nonisolated(unsafe) static let words: UnsafePointer<UInt64> = {
+        let table = UnsafeMutablePointer<UInt64>.allocate(capacity: 256)
+        var state: UInt64 = 0x7562_6971_7569_7479
+        for index in 0..<256 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var word = state
+            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+            (table + index).initialize(to: word ^ (word >> 31))
+        }
+        return UnsafePointer(table)
+    }()
+}

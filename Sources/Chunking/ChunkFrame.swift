@@ -1,0 +1,57 @@
+package import UbiquityModel
+
+/// A chunk as it is stored and travels: compressed where that pays.
+package struct ChunkFrame: Sendable, Hashable {
+    package var chunk: ChunkID
+    /// Of the plain chunk, in bytes.
+    package var length: UInt32
+    package var isCompressed: Bool
+    /// The plain bytes, or one zstd frame.
+    package var data: [UInt8]
+
+    package init(chunk: ChunkID, length: UInt32, isCompressed: Bool, data: [UInt8]) {
+        self.chunk = chunk
+        self.length = length
+        self.isCompressed = isCompressed
+        self.data = data
+    }
+
+    /// Compresses with zstd, level 3, and keeps that if it saves a sixteenth or more.
+    package static func encode(_ plain: UnsafeRawBufferPointer, as chunk: ChunkID) -> ChunkFrame {
+        let length = UInt32(plain.count)
+        if let compressed = Compression.compress(plain, into: plain.count - plain.count / 16) {
+            return ChunkFrame(chunk: chunk, length: length, isCompressed: true, data: compressed)
+        }
+        return ChunkFrame(chunk: chunk, length: length, isCompressed: false, data: Array(plain))
+    }
+
+    /// The plain chunk, verified against its name. Never allocates more than a chunk may have, whatever the frame says.
+    package func decoded(key: ContainerKey) throws(ChunkError) -> [UInt8] {
+        guard (1...Manifest.maximumChunkSize).contains(Int(length)) else { throw .corrupted(chunk) }
+        let plain: [UInt8]
+        if isCompressed {
+            guard let decompressed = Compression.decompress(data, length: Int(length)) else { throw .corrupted(chunk) }
+            plain = decompressed
+        } else {
+            plain = data
+        }
+        guard plain.count == Int(length), plain.withUnsafeBytes({ chunkID(of: $0, key: key) }) == chunk else {
+            throw .corrupted(chunk)
+        }
+        return plain
+    }
+}
+
+/// Why a frame gives no chunk.
+package enum ChunkError: Error, Hashable, Sendable {
+    /// It is not what its name says: damaged on a disk or on the way, or forged.
+    case corrupted(ChunkID)
+}
+
+extension ChunkError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .corrupted(let chunk): "chunk \(chunk) is corrupted"
+        }
+    }
+}

@@ -1,0 +1,41 @@
+internal import Chunking
+internal import CloudProtocol
+internal import NIOCore
+
+/// The body of an upload: frames with their lengths, encoded one after the other as the connection takes them.
+struct FrameBody: AsyncSequence, Sendable {
+    /// Small frames go out together.
+    private static let pieceBytes = 128 * 1024
+
+    let frames: [ChunkFrame]
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate var rest: ArraySlice<ChunkFrame>
+
+        mutating func next() async throws -> ByteBuffer? {
+            guard !rest.isEmpty else { return nil }
+            var buffer = ByteBuffer()
+            while buffer.readableBytes < FrameBody.pieceBytes, let frame = rest.popFirst() {
+                let message = WireChunkFrame(frame).body
+                buffer.writeBytes(LengthPrefix.prefix(length: message.count))
+                buffer.writeBytes(message)
+            }
+            return buffer
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: frames[...]) }
+}
+
+extension WireChunkFrame {
+    init(_ frame: ChunkFrame) {
+        self.init(chunk: frame.chunk, length: frame.length, isCompressed: frame.isCompressed, data: frame.data)
+    }
+}
+
+extension ChunkFrame {
+    init(wire: WireChunkFrame) throws(WireError) {
+        let (chunk, length, isCompressed, data) = try wire.decoded()
+        self.init(chunk: chunk, length: length, isCompressed: isCompressed, data: data)
+    }
+}

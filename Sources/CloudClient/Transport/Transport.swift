@@ -1,0 +1,199 @@
+internal import AsyncHTTPClient
+internal import CloudProtocol
+internal import Glibc
+internal import Logging
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOSSL
+
+/// One HTTP request, before it is sent.
+struct CloudRequest: Sendable {
+    enum Body: Sendable {
+        case none
+        case message([UInt8])
+        case frames(FrameBody)
+    }
+
+    var method: HTTPMethod = .GET
+    var path: String
+    var query: [(name: String, value: String)] = []
+    var body: Body = .none
+    var pool: Transport.Pool = .requests
+    /// Whether doing it twice is as good as once: then a request that met a dead connection is sent again on a fresh one.
+    var isRepeatable = true
+
+    static func post(_ path: String, _ message: [UInt8]) -> CloudRequest {
+        CloudRequest(method: .POST, path: path, body: .message(message))
+    }
+}
+
+/// Kept connections to one server, and requests over them.
+///
+/// Three pools, so that a question never queues behind an upload, and each has the times that suit it:
+/// - `requests`: 30 s without a byte of the answer, and 10 s without an acknowledgement of what was sent, end a request.
+/// - `uploads`: large bodies. 30 s without progress, in either direction, end a request; a server that is slow in taking a
+///   body is not gone, so there is no limit on acknowledgements.
+/// - `feeds`: one connection for each container, lost after `CloudLimits.feedLost` without a byte.
+final class Transport: Sendable {
+    enum Pool: Sendable, CaseIterable { case requests, uploads, feeds }
+
+    struct TimeLimits: Sendable {
+        var connect = TimeAmount.seconds(5)
+        /// Without progress.
+        var idle = TimeAmount.seconds(30)
+        var feedLost = TimeAmount(CloudLimits.feedLost)
+        /// TCP_USER_TIMEOUT: a machine that is gone without a word is noticed although its connections were kept.
+        var acknowledgement = TimeAmount.seconds(10)
+    }
+
+    /// The engine bounds what it has under way; a request that waited here for a connection would time out.
+    private static let connectionsPerPool = 256
+    /// Of an answer that is one message.
+    private static let longestAnswer = 128 * 1024 * 1024
+    private static let longestFailure = 64 * 1024
+
+    let endpoint: Endpoint
+    private let requests: HTTPClient
+    private let uploads: HTTPClient
+    private let feeds: HTTPClient
+    private let logger: Logger
+
+    /// - Parameter certificate: PEM: exactly this certificate is trusted, whatever host it names; `nil`: the system's roots.
+    init(
+        endpoint: Endpoint,
+        certificate: String?,
+        limits: TimeLimits = TimeLimits(),
+        logger: Logger
+    ) throws(CloudError) {
+        let tls: TLSConfiguration
+        do { tls = try Self.tlsConfiguration(certificate: certificate) } catch {
+            throw CloudError(error, server: endpoint.name)
+        }
+        self.endpoint = endpoint
+        self.logger = logger
+        requests = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: true)
+        uploads = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: false)
+        feeds = Self.makeClient(tls, read: limits.feedLost, limits, boundsAcknowledgements: true)
+    }
+
+    /// Ends all requests with `.cancelled` and closes the connections. The transport is of no use afterwards.
+    func shutdown() async {
+        for client in [requests, uploads, feeds] {
+            // The only failure is that it was shut down already.
+            try? await client.shutdown()
+        }
+    }
+
+    deinit {
+        // For owners that are dropped without `shutdown`: a client must not be freed while it runs.
+        let clients = [requests, uploads, feeds]
+        Task { for client in clients { try? await client.shutdown() } }
+    }
+
+    /// The whole body of a successful answer.
+    func send(_ request: CloudRequest, token: [UInt8]?) async throws(CloudError) -> [UInt8] {
+        let response = try await open(request, token: token)
+        do {
+            var body = try await response.body.collect(upTo: Self.longestAnswer)
+            return body.readBytes(length: body.readableBytes) ?? []
+        } catch { throw mapped(error, request) }
+    }
+
+    /// A successful answer, whose body is still to come.
+    func open(_ request: CloudRequest, token: [UInt8]?) async throws(CloudError) -> HTTPClientResponse {
+        do {
+            let response = try await execute(request, token: token)
+            guard !(200..<300).contains(response.status.code) else { return response }
+            throw try await failure(response)
+        } catch { throw mapped(error, request) }
+    }
+
+    /// Errors of anything that has to do with a request, also with the body of its answer.
+    func mapped(_ error: any Error, _ request: CloudRequest) -> CloudError {
+        let mapped = Task.isCancelled ? .cancelled : CloudError(error, server: endpoint.name)
+        logger.debug("\(request.method) \(request.path): \(mapped)")
+        return mapped
+    }
+
+    private func execute(_ request: CloudRequest, token: [UInt8]?) async throws -> HTTPClientResponse {
+        let client = client(request.pool)
+        do {
+            return try await client.execute(prepare(request, token: token), deadline: .distantFuture)
+        } catch where request.isRepeatable && wasStaleConnection(error) && !Task.isCancelled {
+            // Once: the pool has dropped that connection, and the next is a new one or has just been in use.
+            return try await client.execute(prepare(request, token: token), deadline: .distantFuture)
+        }
+    }
+
+    private func failure(_ response: HTTPClientResponse) async throws -> CloudError {
+        var body = try await response.body.collect(upTo: Self.longestFailure)
+        let isOurs = response.headers.first(name: CloudHeader.contentType) == CloudHeader.protobuf
+        let bytes = body.readBytes(length: body.readableBytes) ?? []
+        let failure = isOurs ? try? WireFailure(body: bytes) : nil
+        return CloudError(status: Int(response.status.code), failure: failure, server: endpoint.name)
+    }
+
+    private func client(_ pool: Pool) -> HTTPClient {
+        switch pool {
+        case .requests: requests
+        case .uploads: uploads
+        case .feeds: feeds
+        }
+    }
+
+    private func prepare(_ request: CloudRequest, token: [UInt8]?) -> HTTPClientRequest {
+        // Values are numbers and hexadecimal digits: nothing needs escaping.
+        let query = request.query.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
+        var prepared = HTTPClientRequest(url: endpoint.url + request.path + (query.isEmpty ? "" : "?\(query)"))
+        prepared.method = request.method
+        if let token { prepared.headers.add(name: CloudHeader.authorization, value: CloudHeader.bearer(token)) }
+        switch request.body {
+        case .none:
+            break
+        case .message(let bytes):
+            prepared.headers.add(name: CloudHeader.contentType, value: CloudHeader.protobuf)
+            prepared.body = .bytes(ByteBuffer(bytes: bytes))
+        case .frames(let frames):
+            prepared.headers.add(name: CloudHeader.contentType, value: CloudHeader.protobuf)
+            prepared.body = .stream(frames, length: .unknown)
+        }
+        return prepared
+    }
+}
+
+extension Transport {
+    fileprivate static func tlsConfiguration(certificate: String?) throws -> TLSConfiguration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.minimumTLSVersion = .tlsv12
+        if let certificate {
+            tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)))
+            // The certificate itself is what is trusted: it names no host in particular.
+            tls.certificateVerification = .noHostnameVerification
+        }
+        return tls
+    }
+
+    fileprivate static func makeClient(
+        _ tls: TLSConfiguration,
+        read: TimeAmount,
+        _ limits: TimeLimits,
+        boundsAcknowledgements: Bool
+    ) -> HTTPClient {
+        var configuration = HTTPClient.Configuration(
+            tlsConfiguration: tls,
+            redirectConfiguration: .disallow,
+            timeout: .init(connect: limits.connect, read: read, write: limits.idle)
+        )
+        configuration.httpVersion = .http1Only
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connectionsPerPool
+        // What cannot be reached is said at once; the engine tries again.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        if boundsAcknowledgements {
+            let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
+            let milliseconds = SocketOptionValue(limits.acknowledgement.nanoseconds / 1_000_000)
+            configuration.http1_1ConnectionDebugInitializer = { channel in channel.setOption(option, value: milliseconds) }
+        }
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+}

@@ -1,0 +1,79 @@
+package import FoundationEssentials
+package import UbiquityModel
+
+// Requests and answers that are lists of identifiers.
+
+extension Digest {
+    /// The ids of a list in a message, each checked.
+    package static func list(wire: [Data], _ field: String) throws(WireError) -> [Self] {
+        try wire.map { (data) throws(WireError) in try Self(wire: data, field) }
+    }
+}
+
+extension WireHaveRequest {
+    package init(chunks: [ChunkID]) {
+        self.init()
+        self.chunks = chunks.map(\.wire)
+    }
+}
+
+extension WireHaveResponse {
+    /// The chunks of `asked` that the server lacks.
+    package func missing(of asked: [ChunkID]) throws(WireError) -> [ChunkID] {
+        try missing.map { (index) throws(WireError) in
+            guard index < asked.count else { throw .outOfRange("the index of a missing chunk", value: Int64(index)) }
+            return asked[Int(index)]
+        }
+    }
+}
+
+extension WireFetchRequest {
+    package init(chunks: [ChunkID]) {
+        self.init()
+        self.chunks = chunks.map(\.wire)
+    }
+}
+
+extension WireManifestRequest {
+    package init(contents: [ContentID]) {
+        self.init()
+        self.contents = contents.map(\.wire)
+    }
+}
+
+extension WireManifestAnswer {
+    /// - Parameter manifest: `nil` if the content is not known.
+    package init(content: ContentID, manifest: Manifest?) {
+        self.init()
+        self.content = content.wire
+        self.manifest = Data(manifest?.encoded ?? [])
+        known = manifest != nil
+    }
+
+    /// `nil` if the content is not known to the server.
+    package func decoded() throws(WireError) -> (content: ContentID, manifest: Manifest)? {
+        let content = try ContentID(wire: self.content, "a content's id")
+        return known ? (content, try Manifest(wire: manifest, size: nil)) : nil
+    }
+}
+
+extension WireConfirmation {
+    package init(item: ItemID, revision: RevisionID) {
+        self.init()
+        self.item = item.wire
+        self.revision = revision.wire
+    }
+
+    package func decoded() throws(WireError) -> (item: ItemID, revision: RevisionID) {
+        (try ItemID(wire: item, "the item's id"), try RevisionID(wire: revision, "the revision"))
+    }
+}
+
+extension WireVersionsRequest {
+    package init(item: ItemID) {
+        self.init()
+        self.item = item.wire
+    }
+
+    package func decoded() throws(WireError) -> ItemID { try ItemID(wire: item, "the item's id") }
+}

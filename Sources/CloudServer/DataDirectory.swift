@@ -1,0 +1,44 @@
+internal import CatalogStore
+internal import ChunkStore
+internal import Glibc
+
+/// The server's data folder: `catalog.sqlite`, `packs/`, `tls.pem`.
+struct DataDirectory: Sendable {
+    let path: String
+
+    /// Makes the folder, for its owner only, if it is missing.
+    init(_ path: String) throws(ServerError) {
+        self.path = path
+        var made = ""
+        for component in path.split(separator: "/", omittingEmptySubsequences: true) {
+            made += path.hasPrefix("/") || !made.isEmpty ? "/\(component)" : String(component)
+            if mkdir(made, 0o700) == 0 { continue }
+            let code = errno
+            // A folder above that exists may well refuse new ones (EACCES, EROFS): the last one decides.
+            guard code != EEXIST, made == path else { continue }
+            throw .dataDirectory(path, reason: String(cString: strerror(code)))
+        }
+        if access(path, R_OK | W_OK | X_OK) != 0 {
+            let code = errno
+            throw .dataDirectory(path, reason: String(cString: strerror(code)))
+        }
+    }
+
+    func openCatalog(url: String?) throws(ServerError) -> SQLiteCatalog {
+        let file = try location(url, scheme: "sqlite:", fallback: "catalog.sqlite")
+        do throws(CatalogError) { return try SQLiteCatalog(path: file) } catch { throw .catalog(error) }
+    }
+
+    func openChunks(url: String?) throws(ServerError) -> FolderChunkStore {
+        let folder = try location(url, scheme: "folder:", fallback: "packs")
+        do throws(ChunkStoreError) { return try FolderChunkStore(folder: folder) } catch { throw .chunks(error) }
+    }
+
+    private func location(_ url: String?, scheme: String, fallback: String) throws(ServerError) -> String {
+        guard let url else { return "\(path)/\(fallback)" }
+        guard url.hasPrefix(scheme), url.count > scheme.count else {
+            throw .unusableURL(url, expected: "\(scheme)PATH")
+        }
+        return String(url.dropFirst(scheme.count))
+    }
+}

@@ -1,0 +1,37 @@
+internal import Hummingbird
+internal import HummingbirdCore
+internal import HummingbirdTLS
+internal import Logging
+internal import NIOCore
+internal import NIOSSL
+
+/// One address that the server listens on, with or without TLS.
+struct Listener: Sendable {
+    let address: ListenAddress
+    /// `nil`: plain.
+    let tls: TLSConfiguration?
+    let responder: RouterResponder<CloudRequestContext>
+    let logger: Logger
+
+    /// Serves until its task is cancelled or shut down. Throws when the address cannot be had.
+    func run(onReady: @escaping @Sendable (_ port: Int) async -> Void) async throws {
+        var builder = HTTPServerBuilder.http1()
+        if let tls { builder = try .tls(builder, tlsConfiguration: tls) }
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, .warning)
+        let application = Application(
+            responder: responder,
+            server: builder,
+            configuration: ApplicationConfiguration(
+                address: .hostname(address.host, port: address.port),
+                serverName: "ubiquity",
+                backlog: 512
+            ),
+            onServerRunning: { channel in await onReady(channel.localAddress?.port ?? address.port) },
+            logger: quiet
+        )
+        do { try await application.run() } catch let error as IOError {
+            throw ServerError.cannotListen("\(address.host):\(address.port)", reason: error.description)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+internal import CatalogStore
+internal import Logging
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// The address that the server was told to listen on. An embedded server comes back on the port that it had, so that URLs stay.
+struct LocalListener: Service {
+    let listener: Listener
+    let catalog: any Catalog
+    let remembersPort: Bool
+    let onReady: @Sendable (_ port: Int) async -> Void
+
+    private static let portSetting = "loopback-port"
+
+    func run() async throws {
+        guard remembersPort, listener.address.port == 0, let port = try await rememberedPort() else {
+            return try await listen(listener)
+        }
+        let isReady = Atomic(false)
+        do {
+            try await listen(listener.on(port)) { isReady.store(true, ordering: .relaxed) }
+        } catch let error as ServerError {
+            guard case .cannotListen = error, !isReady.load(ordering: .relaxed) else { throw error }
+            listener.logger.warning("port \(port) is taken by another program: using a new one, known URLs are void")
+            try await listen(listener)
+        }
+    }
+
+    private func rememberedPort() async throws -> Int? {
+        try await catalog.setting(Self.portSetting).flatMap { Int($0) }
+    }
+
+    private func listen(_ listener: Listener, ready: @escaping @Sendable () -> Void = {}) async throws {
+        try await listener.run { port in
+            ready()
+            if remembersPort {
+                do { try await catalog.set(Self.portSetting, to: "\(port)") } catch {
+                    listener.logger.warning("the port could not be remembered: \(error)")
+                }
+            }
+            await onReady(port)
+        }
+    }
+}
+
+extension Listener {
+    func on(_ port: Int) -> Listener {
+        Listener(address: ListenAddress(host: address.host, port: port), tls: tls, responder: responder, logger: logger)
+    }
+}

@@ -1,0 +1,90 @@
+internal import CatalogStore
+internal import ChunkStore
+internal import CloudProtocol
+internal import Hummingbird
+internal import HummingbirdCore
+internal import UbiquityModel
+
+/// Questions about items: changes, manifests, wholeness, versions, recently deleted.
+extension CloudService {
+    /// Recently deleted is what was deleted in the last 30 days.
+    private static let recentlyNanoseconds: Int64 = 30 * 86_400 * 1_000_000_000
+
+    func addItemRoutes(_ router: Router<CloudRequestContext>) {
+        router.get(.init(CloudRoute.template(.changes))) { request, context in try await changes(request, context) }
+        router.post(.init(CloudRoute.template(.manifests))) { request, context in try await manifests(request, context)
+        }
+        router.post(.init(CloudRoute.template(.confirm))) { request, context in try await confirm(request, context) }
+        router.post(.init(CloudRoute.template(.versions))) { request, context in try await versions(request, context) }
+        router.get(.init(CloudRoute.template(.deleted))) { request, context in try await deleted(request, context) }
+    }
+
+    private func changes(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let wanted = request.uri.queryParameters[Substring(CloudRoute.Query.limit)].flatMap { Int($0) }
+        let limit = min(max(wanted ?? 1024, 1), CloudLimits.itemsPerPage)
+        let page = try await catalog.changes(scope, since: try position(of: request), limit: limit)
+        return .message(WireChanges(page))
+    }
+
+    /// The position that the query names; `nil` if it names none.
+    func position(of request: Request) throws -> LogPosition? {
+        let query = request.uri.queryParameters
+        guard let counter = query[Substring(CloudRoute.Query.counter)] else { return nil }
+        guard let number = UInt64(counter),
+            let hash = Hexadecimal.decode(String(query[Substring(CloudRoute.Query.hash)] ?? ""))
+        else { throw RequestFailure(.badRequest, "the position cannot be read") }
+        return try LogPosition(counter: number, wireHash: hash)
+    }
+
+    private func manifests(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let asked = try await message(WireManifestRequest.self, of: request)
+        try check(count: asked.contents.count, of: "contents")
+        let contents = try ContentID.list(wire: asked.contents, "a content's id")
+        var answer = WireManifestResponse()
+        answer.answers = zip(contents, try await catalog.manifests(contents, scope)).map { content, manifest in
+            WireManifestAnswer(content: content, manifest: manifest)
+        }
+        return .message(answer)
+    }
+
+    private func confirm(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let asked = try await message(WireConfirmRequest.self, of: request)
+        try check(count: asked.items.count, of: "revisions")
+        let revisions = try asked.items.map { try $0.decoded() }
+        var answer = WireConfirmResponse()
+        answer.whole = try await catalog.wholeness(revisions, scope).map { revision in
+            revision.isKnown && revision.packs.allSatisfy { chunks.hasPack($0) }
+        }
+        return .message(answer)
+    }
+
+    private func versions(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let asked = try await message(WireVersionsRequest.self, of: request)
+        var answer = WireVersionsResponse()
+        answer.versions = try await catalog.versions(try asked.decoded(), scope).map { WireVersion($0) }
+        return .message(answer)
+    }
+
+    private func deleted(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let since = Timestamp(nanoseconds: now().nanoseconds - Self.recentlyNanoseconds)
+        var answer = WireDeletedList()
+        answer.items = try await catalog.deleted(scope, since: since).map { WireDeletedItem($0) }
+        return .message(answer)
+    }
+}
+
+extension WireChanges {
+    init(_ page: CatalogPage) {
+        self.init()
+        items = page.entries.map { WireItem($0.item, manifest: $0.manifest) }
+        position = WirePosition(page.position)
+        more = page.hasMore
+        unknownPosition = page.isUnknownPosition
+        head = WirePosition(page.head)
+    }
+}

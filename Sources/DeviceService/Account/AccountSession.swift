@@ -1,0 +1,54 @@
+internal import CloudClient
+internal import Logging
+internal import UbiquityControl
+internal import UbiquityModel
+
+/// Opens sessions for all containers of the device: they share its nonce, which every session renews.
+final class AccountSession: Sendable {
+    let cloud: CloudClient
+    private let home: HomeDirectories
+    private let logger: Logger
+    private let turnstile = Turnstile()
+
+    init(cloud: CloudClient, home: HomeDirectories, logger: Logger) {
+        self.cloud = cloud
+        self.home = home
+        self.logger = logger
+    }
+
+    /// Whoever asked may go away meanwhile: an answer that is not stored would make this device look like a restored one.
+    func open() async throws(CloudError) -> CloudSession {
+        let task = Task { await self.openInTurn() }
+        return try await task.value.get()
+    }
+
+    private func openInTurn() async -> Result<CloudSession, CloudError> {
+        await turnstile.enter()
+        let result: Result<CloudSession, CloudError>
+        do throws(CloudError) {
+            let session = try await cloud.session(nonce: cloud.credentials.nonce, clock: .now())
+            if session.isRestored { logger.notice("this device was restored or cloned: it is another device from now on") }
+            let containers = session.containers
+            let stored = await BlockingThread.run("ubi-account") { [home, cloud] in
+                Result { () throws(ControlError) in try Self.store(cloud.credentials, containers, home) }
+            }
+            if case .failure(let error) = stored {
+                result = .failure(.offline("the account's file cannot be written: \(error.why)"))
+            } else {
+                result = .success(session)
+            }
+        } catch {
+            result = .failure(error)
+        }
+        await turnstile.leave()
+        return result
+    }
+
+    private static func store(_ credentials: Credentials, _ containers: [ContainerInfo], _ home: HomeDirectories) throws(ControlError) {
+        // Signed out meanwhile: nothing is written that would sign in again.
+        guard var account = try Account.load(home) else { return }
+        account.credentials = credentials
+        account.containers = containers.map { ContainerRecord($0) }
+        try account.save(home)
+    }
+}

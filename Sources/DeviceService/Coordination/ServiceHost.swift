@@ -1,0 +1,120 @@
+internal import Driver
+internal import FileCoordination
+internal import Replica
+internal import Synchronization
+internal import SyncEngine
+internal import SystemPackage
+internal import UbiquityModel
+
+/// What the driver of one container calls: coordination goes to the broker, everything else to the engine.
+final class ServiceHost: DriverHost {
+    private let engine: EngineHost
+    private let broker: ClaimBroker
+    private let container: ContainerID
+    private let replica: Replica
+    private let unmounting = Mutex<(@Sendable () -> Void)?>(nil)
+
+    init(engine: EngineHost, broker: ClaimBroker, container: ContainerID, replica: Replica) {
+        self.engine = engine
+        self.broker = broker
+        self.container = container
+        self.replica = replica
+    }
+
+    /// Called when somebody else unmounts it.
+    func whenUnmounted(_ body: @escaping @Sendable () -> Void) { unmounting.withLock { $0 = body } }
+    func forgetUnmounting() { unmounting.withLock { $0 = nil } }
+
+    func unmounted() { unmounting.withLock { $0 }?() }
+
+    // MARK: - Coordination
+
+    var claimsExist: Bool { broker.claimsExist }
+
+    func openWaits(
+        path: ItemPath,
+        forWriting: Bool,
+        threadID: Int32,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest? {
+        broker.openWaits(target(path), forWriting: forWriting, threadID: threadID, completion: completion)
+    }
+
+    func entryChangeRefused(paths: [ItemPath], threadID: Int32) -> Bool {
+        broker.changeRefused(paths.map { target($0) }, threadID: threadID)
+    }
+
+    func closed(path: ItemPath, key: InodeKey) {
+        engine.closed(path: path, key: key)
+        broker.writersChanged()
+    }
+
+    func changed(_ change: LocalChange) {
+        engine.changed(change)
+        guard broker.claimsExist, change.aspects.contains(.entry), let parent = replica.folders.path(of: change.parent) else { return }
+        let path = parent.appending(change.name)
+        if let from = change.movedFrom {
+            guard let oldParent = replica.folders.path(of: from.parent) else { return }
+            broker.moved(target(oldParent.appending(from.name)), to: path)
+        } else {
+            let tree = replica.tree
+            broker.deleted(target(path)) { Self.isGone(change, in: tree) }
+        }
+    }
+
+    /// A change of an entry tells that a name appeared or vanished, the tree which of the two.
+    private static func isGone(_ change: LocalChange, in tree: BackingTree) -> Bool {
+        do throws(Errno) {
+            let folder = try tree.openFolder(key: change.parent)
+            return try tree.observe(in: folder.raw, change.name) == nil
+        } catch { return false }
+    }
+
+    private func target(_ path: ItemPath) -> ClaimTarget { ClaimTarget(container: container, path: path) }
+
+    // MARK: - Content
+
+    func mayMaterialize(threadID: Int32) -> Bool { MaterializationPolicy.allows(threadID) }
+
+    func needContent(
+        _ file: PlaceholderFile,
+        range: Range<Int64>,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest {
+        engine.needContent(file, range: range, completion: completion)
+    }
+
+    func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet { engine.presentRanges(of: key, placeholder) }
+    func datalessOpened(_ file: PlaceholderFile) { engine.datalessOpened(file) }
+    func datalessClosed(_ file: PlaceholderFile) { engine.datalessClosed(file) }
+
+    // MARK: - Items and versions
+
+    func itemAttribute(
+        _ name: ItemAttributeName,
+        key: InodeKey,
+        parent: InodeKey,
+        itemName: Name,
+        completion: @escaping @Sendable (Result<[UInt8], Errno>) -> Void
+    ) {
+        engine.itemAttribute(name, key: key, parent: parent, itemName: itemName, completion: completion)
+    }
+
+    func control(_ verb: String, parent: InodeKey, name: Name) -> Errno? { engine.control(verb, parent: parent, name: name) }
+
+    func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void) {
+        engine.versions(of: path, completion: completion)
+    }
+
+    func openVersion(path: ItemPath, revision: RevisionID, completion: @escaping @Sendable (Result<Int32, Errno>) -> Void) {
+        engine.openVersion(path: path, revision: revision, completion: completion)
+    }
+
+    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? { engine.removeVersion(path: path, revision: revision) }
+
+    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) { engine.aboutToDelete(key: key, parent: parent, name: name) }
+
+    func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor) {
+        engine.orphanWritten(key: key, lastParent: lastParent, lastName: lastName, descriptor: descriptor)
+    }
+}

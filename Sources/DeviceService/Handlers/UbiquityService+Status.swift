@@ -1,0 +1,117 @@
+internal import CloudClient
+internal import Driver
+internal import Glibc
+internal import SyncEngine
+internal import UbiquityControl
+internal import UbiquityModel
+
+extension UbiquityService {
+    func report() async -> ServiceReport {
+        let credentials = cloud.credentials
+        var mounts = [MountReport]()
+        for entry in table.entries.sorted(by: { $0.container < $1.container }) { mounts.append(await report(entry)) }
+        return ServiceReport(
+            pid: getpid(),
+            log: home.serviceLog,
+            account: credentials.account,
+            device: credentials.deviceName,
+            server: credentials.url,
+            serverIsEmbedded: serverIsEmbedded,
+            isOffline: table.isOffline,
+            mounts: mounts
+        )
+    }
+
+    private func report(_ entry: MountTable.Entry) async -> MountReport {
+        guard let present = mounted[entry.container] else {
+            let failure = failures[entry.container]
+            return MountReport(
+                container: entry.container,
+                mountPoint: entry.mountPoint,
+                state: failure == nil ? .starting : .failed,
+                failure: failure?.description
+            )
+        }
+        let status = await present.engine.status()
+        return MountReport(
+            container: entry.container,
+            mountPoint: entry.mountPoint,
+            state: .mounted,
+            mode: present.mount.modeDescription,
+            engine: EngineReport(
+                connection: status.connection.rawValue,
+                connectionProblem: status.connectionProblem,
+                items: status.itemCount,
+                pending: status.pendingCount,
+                conflicts: status.conflictCount,
+                heldDeletions: status.heldDeletionCount,
+                bytesSent: status.bytesSent,
+                bytesReceived: status.bytesReceived,
+                transfers: status.transfers.map { Self.report($0, present) },
+                problems: status.problems.map { ProblemReport(path: present.path(of: $0.path), reason: $0.reason) }
+            )
+        )
+    }
+
+    func activity() async -> [TransferReport] {
+        var result = [TransferReport]()
+        for present in present { result += await present.engine.activity().map { Self.report($0, present) } }
+        return result
+    }
+
+    private static func report(_ transfer: TransferStatus, _ present: MountedContainer) -> TransferReport {
+        TransferReport(
+            path: present.path(of: transfer.path),
+            direction: transfer.direction.rawValue,
+            bytesDone: transfer.bytesDone,
+            bytesTotal: transfer.bytesTotal
+        )
+    }
+
+    /// Pieces of work that have not reached the cloud, or not come from it.
+    func unsentCount() async -> Int {
+        var count = 0
+        for present in present { count += await present.engine.status().pendingCount }
+        return count
+    }
+
+    func setOffline(_ isOn: Bool) async throws(ControlError) {
+        table.isOffline = isOn
+        try await saveTable()
+        for present in present { await present.engine.setOffline(isOn) }
+    }
+
+    func sync(_ request: SyncRequest, progress: @escaping @Sendable (ControlProgress) -> Void) async throws(ControlError) {
+        if let failure = failures.sorted(by: { $0.key < $1.key }).first?.value { throw failure }
+        let deadline = request.timeoutSeconds.map { Duration.seconds($0) }
+        let failed = await withTaskGroup(of: (String, EngineError)?.self, returning: [(String, EngineError)].self) { group in
+            for present in present {
+                group.addTask {
+                    do throws(EngineError) {
+                        try await present.engine.sync(deadline: deadline) { progress(ControlProgress("synchronizing", $0)) }
+                        return nil
+                    } catch { return (present.entry.container, error) }
+                }
+            }
+            var failed = [(String, EngineError)]()
+            for await failure in group {
+                if let failure { failed.append(failure) }
+            }
+            return failed
+        }
+        let errors = failed.sorted { $0.0 < $1.0 }.map { ControlError("sync", $0.1) }
+        // What will not pass by itself counts more than what may.
+        guard let first = errors.first(where: { $0.status == .failed }) ?? errors.first else { return }
+        throw first
+    }
+}
+
+extension ControlProgress {
+    init(_ activity: String, _ progress: TransferProgress) {
+        if progress.bytesTotal > 0 {
+            self.init(activity, done: progress.bytesDone, total: progress.bytesTotal, unit: .bytes)
+        } else {
+            self.init(activity, done: Int64(progress.filesDone), total: Int64(progress.filesTotal), unit: .files)
+        }
+    }
+}

@@ -1,0 +1,183 @@
+internal import CLinux
+internal import Glibc
+internal import Replica
+internal import SystemPackage
+internal import UbiquityControl
+internal import UbiquityModel
+
+/// An open folder of the disk during an import. Nothing here follows a link.
+struct LocalFolder: ~Copyable {
+    let raw: Int32
+    let path: ControlPath
+    private let isOwned: Bool
+
+    init(opening path: ControlPath) throws(ControlError) {
+        let terminated = path.bytes.map { CChar(bitPattern: $0) } + [0]
+        let raw = clinux_open_at(AT_FDCWD, terminated, O_RDONLY | O_DIRECTORY, 0)
+        guard raw >= 0 else { throw ControlError("\(path)", systemMessage(raw)) }
+        self.raw = raw
+        self.path = path
+        isOwned = true
+    }
+
+    init(opening name: Name, in folder: borrowing LocalFolder) throws(ControlError) {
+        let raw = name.withCString { clinux_open_at(folder.raw, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0) }
+        path = folder.path(of: name)
+        guard raw >= 0 else { throw ControlError("\(path)", systemMessage(raw)) }
+        self.raw = raw
+        isOwned = true
+    }
+
+    /// The descriptor stays the caller's.
+    init(borrowing raw: Int32, path: ControlPath) {
+        self.raw = raw
+        self.path = path
+        isOwned = false
+    }
+
+    deinit { if isOwned { close(raw) } }
+
+    func path(of name: Name) -> ControlPath { ControlPath(bytes: path.bytes + [UInt8(ascii: "/")] + name.bytes) }
+
+    func failure(_ name: Name, _ code: Int32) -> ControlError { ControlError("\(path(of: name))", systemMessage(code)) }
+
+    /// In the order of their bytes.
+    func names() throws(ControlError) -> [Name] {
+        let readable = clinux_reopen(raw, O_RDONLY | O_DIRECTORY)
+        guard readable >= 0 else { throw ControlError("\(path)", systemMessage(readable)) }
+        defer { close(readable) }
+        var result = [Name]()
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let length = clinux_getdents(readable, &buffer, buffer.count)
+            if length < 0 { throw ControlError("\(path)", systemMessage(Int32(length))) }
+            if length == 0 { return result.sorted() }
+            var offset = 0
+            // linux_dirent64: inode (8), offset (8), length of the record (2), type (1), name, NUL.
+            while offset + 19 < Int(length) {
+                let record = Int(buffer[offset + 16]) | Int(buffer[offset + 17]) << 8
+                // The names of "." and ".." are none, and dropped here.
+                if let name = try? Name(bytes: buffer[(offset + 19)..<(offset + record)].prefix { $0 != 0 }) { result.append(name) }
+                offset += record
+            }
+        }
+    }
+
+    static func status(of raw: Int32, path: ControlPath) throws(ControlError) -> clinux_status {
+        var status = clinux_status()
+        let code = clinux_status_of(raw, &status)
+        guard code == 0 else { throw ControlError("\(path)", systemMessage(code)) }
+        return status
+    }
+
+    /// `nil` if there is nothing of that name.
+    func status(of name: Name) throws(ControlError) -> clinux_status? {
+        var status = clinux_status()
+        let code = name.withCString { clinux_status_at(raw, $0, &status) }
+        if code == -ENOENT { return nil }
+        guard code == 0 else { throw failure(name, code) }
+        return status
+    }
+
+    func isPlaceholder(_ name: Name) throws(ControlError) -> Bool {
+        try withPath(name) { descriptor throws(ControlError) in
+            do throws(Errno) { return try ExtendedAttributes.get(descriptor, ExtendedAttributes.placeholder) != nil } catch {
+                throw ControlError("\(path(of: name))", "\(error)")
+            }
+        }
+    }
+
+    func linkTarget(_ name: Name) throws(ControlError) -> [UInt8] {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = name.withCString { clinux_readlink_at(raw, $0, &buffer, buffer.count) }
+        guard count >= 0 else { throw failure(name, Int32(count)) }
+        return buffer.prefix(Int(count)).map { UInt8(bitPattern: $0) }
+    }
+
+    /// Gives an item, and everything in it, the shape that items of the backing tree have: no attributes of ours from elsewhere,
+    /// and modes that let the service in.
+    func adopt(_ name: Name, _ status: clinux_status) throws(ControlError) {
+        let kind: LocalKind
+        switch status.mode & S_IFMT {
+        case S_IFREG: kind = .file
+        case S_IFDIR: kind = .folder
+        default: return
+        }
+        // What belongs to somebody else stays as it is: `status` will say that it cannot be read.
+        if status.user == geteuid() || geteuid() == 0 { try adopt(name, mode: UInt16(status.mode & 0o7777), kind) }
+        guard kind == .folder else { return }
+        let inner = try LocalFolder(opening: name, in: self)
+        for entry in try inner.names() {
+            if let status = try inner.status(of: entry) { try inner.adopt(entry, status) }
+        }
+    }
+
+    private func adopt(_ name: Name, mode: UInt16, _ kind: LocalKind) throws(ControlError) {
+        try withPath(name) { descriptor throws(ControlError) in
+            do throws(Errno) {
+                let stray = try ExtendedAttributes.names(descriptor).filter { $0.starts(with: Array("user.ubiquity..".utf8)) }
+                let backing = InodeMode.backing(mode, kind)
+                guard backing != mode || !stray.isEmpty else { return }
+                // The owner of a 0444 file may not set its attributes: the mode comes first.
+                _ = clinux_chmod(descriptor, UInt32(backing))
+                for attribute in stray { try ExtendedAttributes.remove(descriptor, attribute.map { CChar(bitPattern: $0) } + [0]) }
+                try InodeMode.set(descriptor, mode, kind)
+            } catch {
+                throw ControlError("\(path(of: name))", "\(error)")
+            }
+        }
+    }
+
+    /// 0 or -errno. Never replaces anything.
+    func rename(_ name: Name, to target: borrowing LocalFolder, as new: Name) throws(ControlError) -> Int32 {
+        let targetDescriptor = target.raw
+        return name.withCString { old in
+            new.withCString { clinux_rename_at(raw, old, targetDescriptor, $0, UInt32(CLINUX_RENAME_NOREPLACE)) }
+        }
+    }
+
+    func remove(_ name: Name, isFolder: Bool) throws(ControlError) {
+        let code = name.withCString { unlinkat(raw, $0, isFolder ? AT_REMOVEDIR : 0) < 0 ? errno : 0 }
+        if code == ENOTEMPTY || code == EEXIST {
+            throw ControlError(.tryAgain, "\(path(of: name))", "it was changed while it was imported", remedy: "run the command again")
+        }
+        guard code == 0 || code == ENOENT else { throw failure(name, code) }
+    }
+
+    static func haveEqualContents(
+        _ name: Name,
+        of folder: borrowing LocalFolder,
+        _ other: Name,
+        of otherFolder: borrowing LocalFolder
+    ) throws(ControlError) -> Bool {
+        let first = try folder.openFile(name)
+        defer { close(first) }
+        let second = try otherFolder.openFile(other)
+        defer { close(second) }
+        var buffers = ([UInt8](repeating: 0, count: 1 << 17), [UInt8](repeating: 0, count: 1 << 17))
+        var offset: Int64 = 0
+        while true {
+            let count = clinux_pread(first, &buffers.0, buffers.0.count, offset)
+            guard count >= 0 else { throw folder.failure(name, Int32(count)) }
+            let otherCount = clinux_pread(second, &buffers.1, max(1, Int(count)), offset)
+            guard otherCount >= 0 else { throw otherFolder.failure(other, Int32(otherCount)) }
+            guard count == otherCount, buffers.0[..<Int(count)] == buffers.1[..<Int(count)] else { return false }
+            if count == 0 { return true }
+            offset += count
+        }
+    }
+
+    /// For reading; does not hang on what has become a fifo.
+    func openFile(_ name: Name) throws(ControlError) -> Int32 {
+        let descriptor = name.withCString { clinux_open_at(raw, $0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0) }
+        guard descriptor >= 0 else { throw failure(name, descriptor) }
+        return descriptor
+    }
+
+    private func withPath<Value>(_ name: Name, _ body: (Int32) throws(ControlError) -> Value) throws(ControlError) -> Value {
+        let descriptor = name.withCString { clinux_open_at(raw, $0, Int32(CLINUX_O_PATH) | O_NOFOLLOW, 0) }
+        guard descriptor >= 0 else { throw failure(name, descriptor) }
+        defer { close(descriptor) }
+        return try body(descriptor)
+    }
+}

@@ -1,0 +1,98 @@
+internal import CLinux
+internal import Glibc
+
+/// A process for as long as it lives: its number alone may belong to another one tomorrow.
+package struct ProcessIdentity: Codable, Sendable, Hashable {
+    package var pid: Int32
+    /// Clock ticks since the machine started, as /proc tells.
+    package var started: UInt64
+
+    /// `nil` if there is no such process.
+    package init?(pid: Int32) {
+        guard let fields = ProcessTable.fields(of: pid) else { return nil }
+        self.pid = pid
+        started = fields.started
+    }
+
+    package static func own() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
+
+    package var isAlive: Bool {
+        guard let fields = ProcessTable.fields(of: pid) else { return false }
+        return fields.started == started && fields.state != UInt8(ascii: "Z")
+    }
+
+    /// Sends a signal to this very process, and waits for its end. `false` if it is still there at the time limit.
+    package func end(with signal: Int32, within limit: Duration) -> Bool {
+        withDescriptor { descriptor in
+            guard isAlive else { return true }
+            _ = clinux_process_signal(descriptor, signal)
+            return clinux_wait_readable(descriptor, Int32(clamping: limit.components.seconds * 1000)) > 0
+        } ?? true
+    }
+
+    /// Waits for its end. `false` if it is still there at the time limit.
+    package func waitForEnd(within limit: Duration) -> Bool {
+        withDescriptor { descriptor in
+            !isAlive || clinux_wait_readable(descriptor, Int32(clamping: limit.components.seconds * 1000)) > 0
+        } ?? true
+    }
+
+    /// `nil` if the process is gone.
+    private func withDescriptor<Value>(_ body: (Int32) -> Value) -> Value? {
+        let descriptor = clinux_process_open(pid)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        return body(descriptor)
+    }
+}
+
+/// What /proc/PID/stat says. Reading it takes no lock of that process.
+enum ProcessTable {
+    struct Fields {
+        var state: UInt8
+        var parent: Int32
+        var started: UInt64
+    }
+
+    static func fields(of pid: Int32) -> Fields? {
+        guard let bytes = read("/proc/\(pid)/stat", limit: 4096) else { return nil }
+        return parse(bytes)
+    }
+
+    /// `PID (NAME) STATE PARENT …`: the name may contain anything, also parentheses and blanks.
+    static func parse(_ bytes: [UInt8]) -> Fields? {
+        guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+        let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
+        // Field 22 of the line is the time of the start; the first here is field 3.
+        guard fields.count > 19, let state = fields[0].first,
+            let parent = Int32(String(decoding: fields[1], as: UTF8.self)),
+            let started = UInt64(String(decoding: fields[19], as: UTF8.self))
+        else { return nil }
+        return Fields(state: state, parent: parent, started: started)
+    }
+
+    /// The name of the program that a process or thread runs.
+    static func program(of pid: Int32) -> String? {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = clinux_readlink_at(AT_FDCWD, "/proc/\(pid)/exe", &buffer, buffer.count)
+        guard count > 0 else { return nil }
+        let path = String(decoding: buffer.prefix(Int(count)).map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return path.split(separator: "/").last.map(String.init)
+    }
+
+    /// Reads a file of /proc, whose size is not known beforehand.
+    static func read(_ path: String, limit: Int) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var result = [UInt8](repeating: 0, count: limit)
+        var length = 0
+        while length < limit {
+            let count = result[length...].withUnsafeMutableBytes { clinux_pread(descriptor, $0.baseAddress, $0.count, Int64(length)) }
+            if count < 0 { return nil }
+            if count == 0 { break }
+            length += Int(count)
+        }
+        return Array(result[..<length])
+    }
+}

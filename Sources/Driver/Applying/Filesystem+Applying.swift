@@ -1,0 +1,190 @@
+import CFuse3
+import CLinux
+import Glibc
+import Synchronization
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// What the engine does to the tree. Each act checks, at the moment of acting and with programs kept out of the inode, that it finds what
+/// the engine expected (architecture section 3.5): in the handler of its own request where the kernel knows the folder, else directly in
+/// the backing tree while the folder is kept unknown.
+extension Filesystem {
+    func publish(
+        _ staged: Name,
+        _ folder: InodeKey,
+        _ descriptor: SharedDescriptor,
+        _ name: Name,
+        _ expecting: Expectation
+    ) throws(MutationFailure) -> MutationResult {
+        let origin = try failing { () throws(Errno) in
+            guard let seen = try look(stagingDescriptor, staged) else { throw .noSuchFileOrDirectory }
+            return Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen)
+        }
+        switch expecting {
+        case .absent:
+            try failing { () throws(Errno) in
+                let place = Destination(folder: folder, descriptor: descriptor, name: name, seen: nil)
+                try move(origin, place, UInt32(CLINUX_RENAME_NOREPLACE))
+            }
+        case .inode(let evidence):
+            try withHeld(evidence, folder, descriptor, name, alone: false) { seen throws(MutationFailure) in
+                try failing { () throws(Errno) in
+                    try move(origin, Destination(folder: folder, descriptor: descriptor, name: name, seen: seen), 0)
+                }
+            }
+        }
+        return try result(descriptor, name)
+    }
+
+    func removal(
+        _ folder: InodeKey,
+        _ descriptor: SharedDescriptor,
+        _ name: Name,
+        _ evidence: LocalEvidence,
+        isFolder: Bool
+    ) throws(MutationFailure) -> MutationResult {
+        try withHeld(evidence, folder, descriptor, name, alone: false) { seen throws(MutationFailure) in
+            guard isFolder == (seen.kind == .folder) else { throw .stale }
+            try failing { () throws(Errno) in try takeAway(folder, descriptor, name, seen) }
+        }
+        return MutationResult(state: nil)
+    }
+
+    /// Whoever has the file open goes on, so only its identity counts.
+    func relocation(
+        _ from: (folder: InodeKey, descriptor: SharedDescriptor, name: Name),
+        _ to: (folder: InodeKey, descriptor: SharedDescriptor, name: Name),
+        _ evidence: LocalEvidence
+    ) throws(MutationFailure) -> MutationResult {
+        try failing { () throws(Errno) in
+            guard let seen = try look(from.descriptor, from.name), seen.key == evidence.key else { throw .stale }
+            try move(
+                Origin(folder: from.folder, descriptor: from.descriptor, name: from.name, seen: seen),
+                Destination(folder: to.folder, descriptor: to.descriptor, name: to.name, seen: nil),
+                UInt32(CLINUX_RENAME_NOREPLACE)
+            )
+        }
+        return try result(to.descriptor, to.name)
+    }
+
+    /// A whole file, which nobody has open, becomes dataless.
+    func eviction(
+        _ folder: InodeKey,
+        _ name: Name,
+        _ evidence: LocalEvidence,
+        _ placeholder: Placeholder
+    ) throws(MutationFailure) -> MutationResult {
+        let descriptor = try failing { () throws(Errno) in try folderDescriptor(folder) }
+        var after: LocalState?
+        try withHeld(evidence, folder, descriptor, name, alone: true, afterwards: .free) { seen throws(MutationFailure) in
+            guard seen.kind == .file, seen.facts.placeholder == nil else { throw .stale }
+            after = try failing { () throws(Errno) in
+                // Programs may come by another name, and a change to it is sent for each.
+                guard seen.status.st_nlink == 1 else { throw .tooManyLinks }
+                let file = try replica.tree.openFile(in: descriptor.raw, name, expecting: seen.key, flags: O_RDWR)
+                return try PlaceholderOperations.evict(file.raw, as: placeholder)
+            }
+            table.advanceEpoch()
+            guard let node = table.node(seen.key) else { return }
+            node.state.withLock { state in
+                state.facts.placeholder = placeholder
+            }
+            notices.push(.attributes(node: node.id))
+        }
+        return MutationResult(state: after)
+    }
+
+    // MARK: Checking
+
+    /// Runs `act` on an item that is as expected and stays where it is.
+    func withUnchanged(
+        _ evidence: LocalEvidence,
+        _ folder: InodeKey,
+        _ descriptor: SharedDescriptor,
+        _ name: Name,
+        _ act: (Node, SharedDescriptor) throws(Errno) -> Void
+    ) throws(MutationFailure) {
+        try withHeld(evidence, folder, descriptor, name, alone: false, afterwards: .free) { seen throws(MutationFailure) in
+            try failing { () throws(Errno) in
+                let item = try openPath(in: descriptor, name)
+                guard let node = table.node(seen.key), try InodeKey(descriptor: item.raw) == seen.key else { throw .stale }
+                try act(node, item)
+            }
+        }
+    }
+
+    /// Runs `act` while programs are kept out of the inode at a name, if that is what was expected.
+    /// - Parameters:
+    ///   - alone: whether readers hinder too.
+    ///   - afterwards: what becomes of the inode; by default it has lost this name.
+    private func withHeld(
+        _ evidence: LocalEvidence,
+        _ folder: InodeKey,
+        _ descriptor: SharedDescriptor,
+        _ name: Name,
+        alone: Bool,
+        afterwards: Node.Phase = .replaced,
+        _ act: (Observation) throws(MutationFailure) -> Void
+    ) throws(MutationFailure) {
+        let node = try used(evidence, folder, descriptor, name)
+        defer { dropped(table.release(node)) }
+        if let failure = node.beginHold(alone: alone) { throw failure }
+        var phase = Node.Phase.free
+        defer { for waiting in node.endHold(phase) { worker.run(waiting) } }
+        // Only now nobody writes: what was seen before counts for nothing.
+        let seen = try failing { () throws(Errno) in try look(descriptor, name) }
+        let state = try failing { () throws(Errno) in try replica.tree.observe(in: descriptor.raw, name) }
+        guard let seen, let state, seen.key == state.key, evidence.describes(state) else { throw .stale }
+        try act(seen)
+        // An inode with further names lives on under them.
+        if afterwards == .free || seen.kind == .folder || seen.status.st_nlink <= 1 { phase = afterwards }
+    }
+
+    /// The node of the inode that is expected at a name.
+    private func used(
+        _ evidence: LocalEvidence,
+        _ folder: InodeKey,
+        _ descriptor: SharedDescriptor,
+        _ name: Name
+    ) throws(MutationFailure) -> Node {
+        while true {
+            let epoch = table.epoch
+            let seen = try failing { () throws(Errno) in try look(descriptor, name) }
+            guard let seen, seen.key == evidence.key else { throw .stale }
+            if let node = table.use(
+                seen.key,
+                kind: seen.kind,
+                parent: folder,
+                name: name,
+                facts: seen.facts,
+                asOf: epoch
+            ) {
+                return node
+            }
+        }
+    }
+
+    private func result(_ descriptor: SharedDescriptor, _ name: Name) throws(MutationFailure) -> MutationResult {
+        MutationResult(state: try failing { () throws(Errno) in try replica.tree.observe(in: descriptor.raw, name) })
+    }
+
+    private func look(_ descriptor: SharedDescriptor, _ name: Name) throws(Errno) -> Observation? {
+        try name.withCString { name throws(Errno) in try observe(in: descriptor, name) }
+    }
+
+    func failing<Value>(_ body: () throws(Errno) -> Value) throws(MutationFailure) -> Value {
+        do throws(Errno) { return try body() } catch { throw MutationFailure(error) }
+    }
+}
+
+extension LocalEvidence {
+    /// Whether an item is still as it was. Of a folder only the inode counts, since its times move with its entries; of a dataless file
+    /// not the change time, since filling moves it.
+    func describes(_ state: LocalState) -> Bool {
+        guard key == state.key else { return false }
+        if state.kind == .folder { return true }
+        guard size == state.size, modified == state.modified, isDataless == state.isDataless else { return false }
+        return isDataless || changed == state.changed
+    }
+}

@@ -1,0 +1,58 @@
+package import Replica
+package import SystemPackage
+package import UbiquityModel
+
+/// A change that the engine makes to the tree: one act, checked in the handler of that very act (architecture section 3.5).
+package enum Mutation: Sendable {
+    /// One rename from the staging folder.
+    case publish(staged: String, parent: InodeKey, name: Name, expecting: Expectation)
+    /// unlink or rmdir.
+    case remove(parent: InodeKey, name: Name, expecting: LocalEvidence, isFolder: Bool)
+    /// The target must be free. Files that are open go on under the new name.
+    case move(fromParent: InodeKey, fromName: Name, toParent: InodeKey, toName: Name, expecting: LocalEvidence)
+    /// What is nil stays. On a dataless item the placeholder changes too.
+    case setAttributes(
+        parent: InodeKey,
+        name: Name,
+        expecting: LocalEvidence,
+        modified: Timestamp?,
+        mode: UInt16?,
+        extended: (set: [[UInt8]: [UInt8]], remove: [[UInt8]])?
+    )
+}
+
+/// What a name must stand for when something is published there.
+///
+/// An inode is compared by key, size, modification and change time, and no writable handle may be open on it. Of a folder only the key
+/// counts (its times change with its entries), of a dataless file the change time does not (filling moves it).
+package enum Expectation: Hashable, Sendable {
+    case absent
+    case inode(LocalEvidence)
+}
+
+package struct MutationResult: Hashable, Sendable {
+    /// The item after the act; nil after a removal.
+    package let state: LocalState?
+    package init(state: LocalState?) { self.state = state }
+}
+
+package enum MutationFailure: Error, Hashable, Sendable {
+    /// Something else is there: plan again.
+    case stale
+    /// A program has it open (for writing; for an eviction, at all), or is truncating it.
+    case busy
+    case notEmpty
+    case system(Errno)
+}
+
+extension MutationFailure {
+    /// What a failed system call of an act means.
+    init(_ error: Errno) {
+        switch error {
+        // The name, or a folder on the way, is not what it was.
+        case .noSuchFileOrDirectory, .fileExists, .notDirectory, .isDirectory, .stale, .tooManySymbolicLinkLevels: self = .stale
+        case .directoryNotEmpty: self = .notEmpty
+        default: self = .system(error)
+        }
+    }
+}

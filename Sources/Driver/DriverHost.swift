@@ -1,0 +1,146 @@
+package import Replica
+package import SystemPackage
+package import UbiquityModel
+
+/// What the driver asks of the service. Called on request threads: every method returns at once.
+package protocol DriverHost: AnyObject, Sendable {
+    /// After the backing tree has changed; not for what the engine itself does through `Mount.apply`.
+    func changed(_ change: LocalChange)
+
+    /// Content for a dataless file. Calls `completion` exactly once, on any thread, also inside this call: nil when the range can be
+    /// read from the file, or the errno for the program (semantics section 12). Its waiting is bounded by the host.
+    func needContent(
+        _ file: PlaceholderFile,
+        range: Range<Int64>,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest
+    /// What of a dataless inode is known to hold content already; asked when it is first opened.
+    func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet
+    /// The first handle on a dataless file, and its last one's end.
+    func datalessOpened(_ file: PlaceholderFile)
+    func datalessClosed(_ file: PlaceholderFile)
+    /// Whether reads by this thread may fetch content.
+    func mayMaterialize(threadID: Int32) -> Bool
+
+    /// Cheap; the next two are called only while it is true.
+    var claimsExist: Bool { get }
+    /// `nil`: go on at once. Else `completion` is called exactly once.
+    func openWaits(
+        path: ItemPath,
+        forWriting: Bool,
+        threadID: Int32,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest?
+    /// Create, unlink, rename, truncate: EBUSY.
+    func entryChangeRefused(paths: [ItemPath], threadID: Int32) -> Bool
+    /// A writable handle was released. The path is empty if the file has none any more.
+    func closed(path: ItemPath, key: InodeKey)
+
+    /// A virtual attribute; may be answered later, exactly once.
+    func itemAttribute(
+        _ name: ItemAttributeName,
+        key: InodeKey,
+        parent: InodeKey,
+        itemName: Name,
+        completion: @escaping @Sendable (Result<[UInt8], Errno>) -> Void
+    )
+    /// `user.ubiquity.control` was set: starts and returns. `nil`: accepted.
+    func control(_ verb: String, parent: InodeKey, name: Name) -> Errno?
+
+    /// What `.versions/PATH` shows; answered exactly once.
+    func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void)
+    /// A read-only descriptor of the whole content, which the driver closes; answered exactly once.
+    func openVersion(
+        path: ItemPath,
+        revision: RevisionID,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    )
+    /// `rm` of an entry of `.versions`: resolves or removes; starts and returns. `nil`: accepted.
+    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno?
+
+    /// Before an unlink, rmdir or replacing rename by a program takes a name away.
+    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name)
+    /// A program wrote to an inode that the engine had replaced before: these bytes are in no file of the tree any more. Called when
+    /// its handle is released; the descriptor is open for reading.
+    func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor)
+    /// The mount is gone, whoever ended it.
+    func unmounted()
+}
+
+/// Virtual attributes `user.ubiquity.NAME`: readable, not listed.
+package enum ItemAttributeName: String, Sendable, Hashable, CaseIterable {
+    case state, percent, revision, conflicts
+}
+
+/// Something asked of the host that may be called off. After `cancel` the completion may still be called, and is ignored.
+package final class ContentRequest: Sendable {
+    private let action: @Sendable () -> Void
+
+    package init(cancel: @escaping @Sendable () -> Void) { action = cancel }
+
+    package func cancel() { action() }
+}
+
+/// What lies at `.versions/PATH`: the versions of an item, and the names of what lies in it if it is a folder.
+package struct VersionListing: Hashable, Sendable {
+    package var versions: [ItemVersion]
+    package var children: [Name]
+
+    package init(versions: [ItemVersion] = [], children: [Name] = []) {
+        self.versions = versions
+        self.children = children
+    }
+}
+
+/// What a program did to an item.
+package struct LocalChange: Hashable, Sendable {
+    package struct Aspects: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Bytes were written. Reported once until `Mount.collectDirty`.
+        package static let content = Aspects(rawValue: 1)
+        /// Times, mode or extended attributes.
+        package static let attributes = Aspects(rawValue: 2)
+        /// A name appeared, vanished or moved, or stands for another inode.
+        package static let entry = Aspects(rawValue: 4)
+        /// The last writable handle was released.
+        package static let closed = Aspects(rawValue: 8)
+    }
+
+    package var aspects: Aspects
+    package var parent: InodeKey
+    package var name: Name
+    /// The inode that the name stands for now, or that it stood for if it vanished.
+    package var key: InodeKey?
+    package var movedFrom: (parent: InodeKey, name: Name)?
+    package var isFolder: Bool
+
+    package init(
+        aspects: Aspects,
+        parent: InodeKey,
+        name: Name,
+        key: InodeKey?,
+        movedFrom: (parent: InodeKey, name: Name)? = nil,
+        isFolder: Bool
+    ) {
+        self.aspects = aspects
+        self.parent = parent
+        self.name = name
+        self.key = key
+        self.movedFrom = movedFrom
+        self.isFolder = isFolder
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.aspects == right.aspects && left.parent == right.parent && left.name == right.name && left.key == right.key
+            && left.movedFrom?.parent == right.movedFrom?.parent && left.movedFrom?.name == right.movedFrom?.name
+            && left.isFolder == right.isFolder
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(aspects)
+        hasher.combine(parent)
+        hasher.combine(name)
+    }
+}

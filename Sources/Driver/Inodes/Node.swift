@@ -1,0 +1,177 @@
+import Replica
+import Synchronization
+import SystemPackage
+import UbiquityModel
+
+/// An inode that the kernel knows, or that the engine is working on. It lives from the first lookup to the last forget.
+///
+/// Everything that changes is in `state`; the mutex is held for memory work only, and never while another lock is taken.
+final class Node: Sendable {
+    let id: UInt64
+    let key: InodeKey
+    let kind: LocalKind
+    let state: Mutex<State>
+
+    /// What our own attributes say of the inode. Kept right by everything that changes them, so that no request has to read them again.
+    struct Facts: Sendable, Equatable {
+        /// While there is one, size, modification time and mode are its own.
+        var placeholder: Placeholder?
+        /// The true mode (0o7777) where the inode on disk keeps more.
+        var mode: UInt16?
+    }
+
+    enum Phase: Sendable, Equatable {
+        case free
+        /// The engine replaces, removes or evicts it at this moment: opens wait (they are continued from `held`).
+        case held
+        /// The engine has replaced or removed it: whoever opens it by a name must look the name up again.
+        case replaced
+    }
+
+    struct State: Sendable {
+        /// Where it was last seen. Of an inode with several names, one of them.
+        var parent: InodeKey
+        var name: Name
+        /// False once that name is gone.
+        var isNamed: Bool
+        /// Keeps an inode reachable that has no known name.
+        var pinned: SharedDescriptor?
+        var facts: Facts
+        var handles = 0
+        /// Of these, the writable ones, and truncations by name that are under way.
+        var writers = 0
+        /// Written to since the engine last collected it.
+        var isDirty = false
+        var phase = Phase.free
+        var held: [@Sendable () -> Void] = []
+        /// Threads that were told to look the name up again. One that comes back here has no name to look up (an open through /proc, by
+        /// descriptor), and is served.
+        var sentAway: [Int32] = []
+        /// Handles by the placeholder that they stream from: one, unless older ones outlived a discarded content.
+        var streaming: [ObjectIdentifier: Int] = [:]
+    }
+
+    init(id: UInt64, key: InodeKey, kind: LocalKind, parent: InodeKey, name: Name, facts: Facts) {
+        self.id = id
+        self.key = key
+        self.kind = kind
+        state = Mutex(State(parent: parent, name: name, isNamed: true, facts: facts))
+    }
+
+    /// Where it is; nil if its name is gone.
+    var link: (parent: InodeKey, name: Name)? { state.withLock { $0.isNamed ? ($0.parent, $0.name) : nil } }
+    var facts: Facts { state.withLock { $0.facts } }
+    var isReplaced: Bool { state.withLock { $0.phase == .replaced } }
+    var isDataless: Bool { state.withLock { $0.facts.placeholder != nil } }
+
+    /// It was seen at, or moved to, a place.
+    func setLink(_ parent: InodeKey, _ name: Name) {
+        let pinned = state.withLock { state in
+            state.parent = parent
+            state.name = name
+            state.isNamed = true
+            defer { state.pinned = nil }
+            return state.pinned
+        }
+        withExtendedLifetime(pinned) {}
+    }
+
+    /// A name is gone. If it is the one that is known, the descriptor keeps the inode reachable.
+    func loseLink(_ parent: InodeKey, _ name: Name, keeping descriptor: SharedDescriptor?) {
+        state.withLock { state in
+            guard state.isNamed, state.parent == parent, state.name == name else { return }
+            state.isNamed = false
+            state.pinned = descriptor
+        }
+    }
+}
+
+// MARK: Opening
+
+extension Node {
+    enum Admission: Sendable {
+        /// Counted: `endUse` must follow.
+        case admitted(Facts)
+        /// The continuation runs later.
+        case waits
+        /// ESTALE.
+        case sentAway
+        /// The whole content must be here first. Not counted.
+        case needsContent(Placeholder)
+    }
+
+    /// Before a handle is opened, or a file truncated by name.
+    /// - Parameters:
+    ///   - discards: whether the old content is given up (O_TRUNC), so that it is not needed.
+    ///   - again: runs, on any thread, when the engine is done with the inode.
+    func beginUse(isWriting: Bool, discards: Bool, thread: Int32, again: @escaping @Sendable () -> Void) -> Admission {
+        state.withLock { state in
+            switch state.phase {
+            case .free: break
+            case .held:
+                state.held.append(again)
+                return .waits
+            case .replaced:
+                guard let known = state.sentAway.firstIndex(of: thread) else {
+                    state.sentAway.append(thread)
+                    if state.sentAway.count > 64 { state.sentAway.removeFirst() }
+                    return .sentAway
+                }
+                state.sentAway.remove(at: known)
+            }
+            if isWriting, !discards, let placeholder = state.facts.placeholder { return .needsContent(placeholder) }
+            state.handles += 1
+            if isWriting { state.writers += 1 }
+            return .admitted(state.facts)
+        }
+    }
+
+    /// Whether this was the last writer.
+    @discardableResult
+    func endUse(isWriting: Bool) -> Bool {
+        state.withLock { state in
+            state.handles -= 1
+            guard isWriting else { return false }
+            state.writers -= 1
+            return state.writers == 0
+        }
+    }
+
+    /// After bytes were written. True if that has to be reported.
+    func markDirty() -> Bool {
+        state.withLock { state in
+            defer { state.isDirty = true }
+            return !state.isDirty
+        }
+    }
+}
+
+// MARK: The engine's turn
+
+extension Node {
+    /// Keeps programs out while the engine acts.
+    /// - Parameter alone: whether readers hinder too.
+    func beginHold(alone: Bool) -> MutationFailure? {
+        state.withLock { state in
+            switch state.phase {
+            case .replaced: return .stale
+            case .held: return .busy
+            case .free: break
+            }
+            guard state.writers == 0, !alone || state.handles == 0 else { return .busy }
+            state.phase = .held
+            return nil
+        }
+    }
+
+    /// - Returns: the continuations of those that waited.
+    func endHold(_ phase: Phase) -> [@Sendable () -> Void] {
+        state.withLock { state in
+            state.phase = phase
+            defer { state.held = [] }
+            return state.held
+        }
+    }
+
+    var hasWriters: Bool { state.withLock { $0.writers > 0 } }
+}

@@ -1,0 +1,97 @@
+import CFuse3
+import CLinux
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// One look at a name in a folder: which inode, its status, and what our own attributes say of it.
+struct Observation {
+    let key: InodeKey
+    let status: stat
+    let facts: Node.Facts
+
+    var kind: LocalKind { LocalKind(mode: status.st_mode) }
+
+    /// - Parameter name: empty for the descriptor's own inode.
+    init(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) {
+        var status = stat()
+        try called(fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW | Int32(CLINUX_AT_EMPTY_PATH)))
+        self.status = status
+        key = try InodeKey(in: directory, name: name)
+        facts = try Self.facts(in: directory, name, LocalKind(mode: status.st_mode))
+    }
+
+    init(descriptor: Int32) throws(Errno) { try self.init(in: descriptor, "") }
+
+    private static let prefix = Array("user.ubiquity..".utf8)
+
+    private static func facts(
+        in directory: Int32,
+        _ name: UnsafePointer<CChar>,
+        _ kind: LocalKind
+    ) throws(Errno) -> Node.Facts {
+        var facts = Node.Facts()
+        // Only these carry attributes of ours. Folders' are of the mode alone, which root needs not hide.
+        guard kind == .file || (kind == .folder && geteuid() != 0) else { return facts }
+        guard try hasOwn(in: directory, name) else { return facts }
+        if let bytes = try value(in: directory, name, ExtendedAttributes.mode), bytes.count == 2 {
+            facts.mode = (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) & 0o7777
+        }
+        if kind == .file, let bytes = try value(in: directory, name, ExtendedAttributes.placeholder) {
+            guard let placeholder = Placeholder(encoded: bytes) else { throw .unreadablePlaceholder }
+            facts.placeholder = placeholder
+        }
+        return facts
+    }
+
+    /// One call for the inodes that carry nothing of ours, which are most.
+    private static func hasOwn(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) -> Bool {
+        let result = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { room -> Int64 in
+            let count = clinux_fuse_xattr_list_at(directory, name, room.baseAddress, room.count)
+            guard count > 0 else { return count }
+            let names = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<Int(count)])
+            return names.split(separator: 0).contains { $0.starts(with: prefix) } ? 1 : 0
+        }
+        switch -Int32(truncatingIfNeeded: result) {
+        case ERANGE: return true
+        case EOPNOTSUPP, EPERM, EACCES: return false
+        default: return try checked(result) > 0
+        }
+    }
+
+    private static func value(
+        in directory: Int32,
+        _ name: UnsafePointer<CChar>,
+        _ attribute: String
+    ) throws(Errno) -> [UInt8]? {
+        var result: Int64 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: 256) { room, count in
+            result = clinux_fuse_xattr_get_at(directory, name, attribute, room.baseAddress, room.count)
+            count = max(0, Int(result))
+        }
+        if result == -Int64(ENODATA) { return nil }
+        try checked(result)
+        return bytes
+    }
+}
+
+extension Node.Facts {
+    /// What programs see of an inode.
+    func applied(to status: stat) -> stat {
+        var status = status
+        if let mode { status.st_mode = status.st_mode & FileMode.typeMask | UInt32(mode) }
+        if let placeholder {
+            status.st_mode = status.st_mode & ~0o777 | UInt32(placeholder.mode)
+            status.st_size = off_t(placeholder.size)
+            let modified = placeholder.modified.parts
+            status.st_mtim = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
+            // No blocks at all, and `cp --sparse` and `tar -S` write zeros without reading.
+            if placeholder.size > 0 { status.st_blocks = max(1, status.st_blocks) }
+        }
+        return status
+    }
+
+    /// Whether what the disk would enforce is not what the program should meet.
+    var hidesMode: Bool { mode != nil || placeholder != nil }
+}

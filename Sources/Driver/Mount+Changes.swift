@@ -1,0 +1,77 @@
+import Synchronization
+import Logging
+package import Replica
+import SystemPackage
+package import UbiquityModel
+
+/// What the engine does to the mount. Everything may be called on any thread; nothing waits for the mount.
+extension Mount {
+    /// Carries a mutation out on an apply thread, where `completion` runs too. Mutations are begun in the order of the calls, several at a
+    /// time: what depends on another is submitted after that one's completion.
+    package func apply(
+        _ mutation: Mutation,
+        completion: @escaping @Sendable (Result<MutationResult, MutationFailure>) -> Void
+    ) {
+        submit(completion) { filesystem, acting in filesystem.perform(mutation, acting) }
+    }
+
+    /// Frees the content of a whole file. `.busy` while anybody has it open, `.stale` if it is not as expected, EMLINK if it has several
+    /// names. The caller made sure that the cloud has the revision.
+    package func evict(
+        in parent: InodeKey,
+        _ name: Name,
+        expecting evidence: LocalEvidence,
+        as placeholder: Placeholder,
+        completion: @escaping @Sendable (Result<MutationResult, MutationFailure>) -> Void
+    ) {
+        submit(completion) { filesystem, _ in
+            do throws(MutationFailure) {
+                return .success(try filesystem.eviction(parent, name, evidence, placeholder))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    private func submit(
+        _ completion: @escaping @Sendable (Result<MutationResult, MutationFailure>) -> Void,
+        _ act: @escaping @Sendable (Filesystem, Acting) -> Result<MutationResult, MutationFailure>
+    ) {
+        guard let filesystem else { return completion(.failure(.system(.notConnected))) }
+        let isTaken = filesystem.applier.submit { acting in completion(act(filesystem, acting)) }
+        if !isTaken { completion(.failure(.system(.notConnected))) }
+    }
+
+    /// After `PlaceholderFile.finish`: later opens are ordinary, and the kernel asks for the attributes again.
+    package func becameWhole(_ key: InodeKey) {
+        guard let filesystem else { return }
+        filesystem.table.advanceEpoch()
+        guard let node = filesystem.table.node(key) else { return }
+        do throws(Errno) {
+            try filesystem.noteWhole(node)
+        } catch {
+            // The next open finds out by itself.
+            filesystem.logger.debug("cannot look at a file that became whole", metadata: ["why": "\(error)"])
+        }
+    }
+
+    /// What the kernel shows of an item may be old. (The virtual attributes are asked for each time anyway.)
+    package func itemStateChanged(_ key: InodeKey) {
+        guard let filesystem, let node = filesystem.table.node(key) else { return }
+        filesystem.notices.push(.attributes(node: node.id))
+    }
+
+    /// Takes the mark that a file was written to. Call it before reading the file: what is written later is reported again.
+    /// - Returns: whether it was marked.
+    @discardableResult
+    package func collectDirty(_ key: InodeKey) -> Bool {
+        guard let node = filesystem?.table.node(key) else { return false }
+        return node.state.withLock { state in
+            defer { state.isDirty = false }
+            return state.isDirty
+        }
+    }
+
+    /// The object that the handles of a dataless inode stream from, while there is one.
+    package func openPlaceholder(_ key: InodeKey) -> PlaceholderFile? { filesystem?.placeholders.file(key) }
+}

@@ -1,0 +1,187 @@
+import CFuse3
+import CLinux
+import Glibc
+import Replica
+import Synchronization
+import SystemPackage
+import UbiquityModel
+
+/// A folder that a program lists.
+///
+/// Unchecked: `entries` is lent to one request at a time, by `state`.
+final class FolderHandle: @unchecked Sendable {
+    let node: Node
+    let descriptor: SharedDescriptor
+    private var entries = DirectoryEntries()
+    /// Whether a request has `entries`. A leaf: memory work only.
+    private let isLent = Mutex(false)
+
+    init(node: Node, descriptor: SharedDescriptor) {
+        self.node = node
+        self.descriptor = descriptor
+    }
+
+    /// EAGAIN for a second reader at the same moment; the kernel lets only one in.
+    func withEntries<Result>(_ body: (inout DirectoryEntries) throws(Errno) -> Result) throws(Errno) -> Result {
+        let isMine = isLent.withLock { lent in
+            defer { lent = true }
+            return !lent
+        }
+        guard isMine else { throw .resourceTemporarilyUnavailable }
+        defer { isLent.withLock { $0 = false } }
+        return try body(&entries)
+    }
+
+    deinit { entries.deallocate() }
+}
+
+extension Filesystem {
+    /// The offset after `.versions`, which comes last in the root. No disk has an entry there.
+    private static let endOfRoot: Int64 = .max - 1
+
+    func openFolder(_ request: Request, _ id: fuse_ino_t) {
+        if VersionTree.owns(id) { return openVersionFolder(request, id) }
+        request.attempt { () throws(Errno) in
+            let node = try node(id)
+            try requireAccess(request, node, R_OK)
+            let path = try descriptor(of: node)
+            let descriptor = try makingRoom { () throws(Errno) in
+                SharedDescriptor(try checked(clinux_reopen(path.raw, O_RDONLY | O_DIRECTORY)))
+            }
+            reply(request, opened: .folder(FolderHandle(node: node, descriptor: descriptor)))
+        }
+    }
+
+    func reply(_ request: Request, opened object: OpenObject) {
+        var info = fuse_file_info()
+        let number = open.insert(object)
+        info.fh = number
+        if fuse_reply_open(request.raw, &info) != 0 { _ = open.remove(number) }
+    }
+
+    func releaseFolder(_ request: Request, _ number: UInt64) {
+        _ = open.remove(number)
+        request.succeed()
+    }
+
+    /// - Parameter withAttributes: whether each entry is also looked up (READDIRPLUS).
+    func list(_ request: Request, _ number: UInt64, _ size: Int, _ offset: Int64, withAttributes: Bool) {
+        request.attempt { () throws(Errno) in
+            switch open[number] {
+            case .versionFolder(let handle): listVersions(request, handle, size, offset, withAttributes: withAttributes)
+            case .folder(let handle):
+                var listing = Listing(request: request, room: size, withAttributes: withAttributes)
+                do throws(Errno) {
+                    try fill(&listing, handle, offset)
+                } catch where listing.count > 0 {
+                    // What was read is given; the error comes with the next request.
+                }
+                listing.reply { forget($0, 1) }
+            case .file, .version, nil: throw .badFileDescriptor
+            }
+        }
+    }
+
+    private func fill(_ listing: inout Listing, _ handle: FolderHandle, _ offset: Int64) throws(Errno) {
+        guard offset != Self.endOfRoot else { return }
+        let isRoot = handle.node.id == NodeTable.rootID
+        let folder = listing.withAttributes ? try descriptor(of: handle.node) : nil
+        let isComplete = try handle.withEntries { entries throws(Errno) -> Bool in
+            try entries.seek(handle.descriptor.raw, to: offset)
+            while let entry = try entries.current(handle.descriptor.raw) {
+                let isHidden = isRoot && isVersions(handle.node, entry.name)
+                if !isHidden, try !add(entry, to: &listing, handle.node, folder) { return false }
+                entries.advance(past: entry)
+            }
+            return true
+        }
+        guard isComplete, isRoot, configuration.showVersions else { return }
+        var status = stat()
+        status.st_ino = ino_t(VersionTree.rootID)
+        status.st_mode = FileMode.folder
+        Self.versionsName.withUTF8Buffer { name in
+            let text = String(decoding: name, as: UTF8.self)
+            _ = listing.add(text, status, next: Self.endOfRoot)
+        }
+    }
+
+    /// False if there is no room for it.
+    private func add(
+        _ entry: DirectoryEntries.Entry,
+        to listing: inout Listing,
+        _ node: Node,
+        _ folder: SharedDescriptor?
+    ) throws(Errno) -> Bool {
+        var status = stat()
+        status.st_ino = ino_t(entry.inode)
+        status.st_mode = mode_t(entry.type) << 12
+        guard let folder, !entry.isSelfOrParent else { return listing.add(entry.name, status, next: entry.next) }
+        guard listing.hasRoom(for: entry.name) else { return false }
+        let entered: Entered
+        do throws(Errno) {
+            entered = try enter(node, folder, name(entry.name), entry.name)
+        } catch {
+            // It is there, and whoever looks closer is told what is wrong.
+            return listing.add(entry.name, status, next: entry.next)
+        }
+        switch entered {
+        case .entry(let param): return listing.add(entry.name, param, next: entry.next)
+        // Gone since; the listing just goes on.
+        case .absent: return true
+        case .reserved: return listing.add(entry.name, status, next: entry.next)
+        }
+    }
+}
+
+/// The answer to one READDIR or READDIRPLUS.
+struct Listing {
+    let request: Request
+    let withAttributes: Bool
+    private(set) var count = 0
+    private var bytes: [CChar]
+    private var entered: [fuse_ino_t] = []
+
+    init(request: Request, room: Int, withAttributes: Bool) {
+        self.request = request
+        self.withAttributes = withAttributes
+        bytes = [CChar](repeating: 0, count: room)
+    }
+
+    func hasRoom(for name: UnsafePointer<CChar>) -> Bool {
+        var empty = fuse_entry_param()
+        // Without a buffer libfuse tells the size.
+        return fuse_add_direntry_plus(request.raw, nil, 0, name, &empty, 0) <= bytes.count - count
+    }
+
+    /// An entry without a lookup.
+    mutating func add(_ name: UnsafePointer<CChar>, _ status: stat, next: Int64) -> Bool {
+        guard withAttributes else {
+            var status = status
+            return take { [request] in fuse_add_direntry(request.raw, $0, $1, name, &status, off_t(next)) }
+        }
+        var entry = fuse_entry_param()
+        entry.attr = status
+        return take { [request] in fuse_add_direntry_plus(request.raw, $0, $1, name, &entry, off_t(next)) }
+    }
+
+    /// An entry that was counted as a lookup; `hasRoom` was asked before.
+    mutating func add(_ name: UnsafePointer<CChar>, _ entry: fuse_entry_param, next: Int64) -> Bool {
+        entered.append(entry.ino)
+        var entry = entry
+        return take { [request] in fuse_add_direntry_plus(request.raw, $0, $1, name, &entry, off_t(next)) }
+    }
+
+    private mutating func take(_ encode: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> Bool {
+        let room = bytes.count - count
+        let needed = bytes.withUnsafeMutableBufferPointer { buffer in encode(buffer.baseAddress.map { $0 + count }, room) }
+        guard needed <= room else { return false }
+        count += needed
+        return true
+    }
+
+    /// - Parameter undo: takes the lookups back if the kernel did not get them.
+    func reply(undo: (fuse_ino_t) -> Void) {
+        let result = bytes.withUnsafeBufferPointer { fuse_reply_buf(request.raw, $0.baseAddress, count) }
+        if result != 0 { for id in entered { undo(id) } }
+    }
+}

@@ -1,0 +1,201 @@
+import CFuse3
+import CLinux
+import Glibc
+import Synchronization
+import Logging
+import Replica
+import SystemPackage
+import UbiquityModel
+
+extension Filesystem {
+    /// The flags for the backing file. Creation, truncation and appending are the driver's own; the kernel has done the rest.
+    static func backingFlags(_ flags: Int32) -> Int32 {
+        let dropped = O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | Int32(CLINUX_O_DIRECT)
+            | executionFlag
+        return flags & ~dropped
+    }
+
+    func open(_ request: Request, _ id: fuse_ino_t, _ flags: Int32) {
+        if VersionTree.owns(id) { return openVersion(request, id, flags) }
+        request.attempt { () throws(Errno) in
+            let node = try node(id)
+            let isWriting = flags & O_ACCMODE != O_RDONLY
+            guard host.claimsExist, let path = path(of: node) else { return open(request, node, flags) }
+            deferrals.wait(
+                request,
+                begin: { completion in
+                    let token = host.openWaits(path: path, forWriting: isWriting, threadID: request.thread) { error in
+                        completion(error.map { .failure($0) } ?? .success(()))
+                    }
+                    guard let token, flags & O_NONBLOCK != 0 else { return token }
+                    completion(.failure(.wouldBlock))
+                    return token
+                },
+                nothing: (),
+                resume: { [self] result in
+                    request.attempt { () throws(Errno) in
+                        try result.get()
+                        open(request, node, flags)
+                    }
+                }
+            )
+        }
+    }
+
+    /// After claims. Answers now or later.
+    private func open(_ request: Request, _ node: Node, _ flags: Int32) {
+        request.attempt { () throws(Errno) in try requireAccess(request, node, Self.wantedAccess(flags)) }
+            whenAllowed: {
+                admit(request, node, flags)
+            }
+    }
+
+    /// The kernel's own __FMODE_EXEC.
+    private static let executionFlag: Int32 = 0o40
+
+    private static func wantedAccess(_ flags: Int32) -> Int32 {
+        switch flags & O_ACCMODE {
+        // The kernel marks an open for execution, which needs no permission to read.
+        case O_RDONLY: flags & executionFlag != 0 ? 0 : R_OK
+        case O_WRONLY: W_OK
+        default: R_OK | W_OK
+        }
+    }
+
+    private func admit(_ request: Request, _ node: Node, _ flags: Int32) {
+        let isWriting = flags & O_ACCMODE != O_RDONLY
+        let discards = isWriting && flags & O_TRUNC != 0
+        let admission = node.beginUse(isWriting: isWriting, discards: discards, thread: request.thread) { [self] in
+            worker.run { [self] in admit(request, node, flags) }
+        }
+        switch admission {
+        case .waits: return
+        case .sentAway: request.fail(.stale)
+        case .needsContent: withWholeContent(request, node) { [self] in admit(request, node, flags) }
+        case .admitted(let facts):
+            do throws(Errno) {
+                let handle = try makeHandle(request, node, flags, facts)
+                reply(request, handle)
+            } catch {
+                if isWriting { noteWriterEnded(node, wrote: false) } else { node.endUse(isWriting: false) }
+                request.fail(error)
+            }
+        }
+    }
+
+    private func makeHandle(
+        _ request: Request,
+        _ node: Node,
+        _ flags: Int32,
+        _ facts: Node.Facts
+    ) throws(Errno) -> Handle {
+        let path = try descriptor(of: node)
+        let isWriting = flags & O_ACCMODE != O_RDONLY
+        let file = try makingRoom { () throws(Errno) in
+            SharedDescriptor(try checked(clinux_reopen(path.raw, Self.backingFlags(flags))))
+        }
+        guard isWriting else {
+            guard facts.placeholder != nil, let dataless = try placeholderFile(of: node) else {
+                return Handle(node: node, descriptor: file, isWritable: false, thread: request.thread)
+            }
+            return streamingHandle(request, node, file, dataless)
+        }
+        let handle = Handle(node: node, descriptor: file, isWritable: true, thread: request.thread)
+        if flags & O_TRUNC != 0 {
+            if facts.placeholder != nil { try discardContent(of: node) }
+            try checked(clinux_truncate(file.raw, 0))
+            handle.hasWritten.store(true, ordering: .relaxed)
+            noteWritten(node)
+        }
+        try dropPrivileges(request, node)
+        return handle
+    }
+
+    private func streamingHandle(
+        _ request: Request,
+        _ node: Node,
+        _ file: SharedDescriptor,
+        _ dataless: PlaceholderFile
+    ) -> Handle {
+        let isFirst = node.state.withLock { state in
+            state.streaming[ObjectIdentifier(dataless), default: 0] += 1
+            return state.streaming[ObjectIdentifier(dataless)] == 1
+        }
+        let mayMaterialize = host.mayMaterialize(threadID: request.thread)
+        if isFirst { host.datalessOpened(dataless) }
+        return Handle(
+            node: node,
+            descriptor: file,
+            isWritable: false,
+            thread: request.thread,
+            dataless: dataless,
+            mayMaterialize: mayMaterialize
+        )
+    }
+
+    private func reply(_ request: Request, _ handle: Handle) {
+        var info = fuse_file_info()
+        let number = open.insert(.file(handle))
+        info.fh = number
+        // Whatever is in the page cache is right: content changes through the kernel, or in a new inode.
+        info.keep_cache = 1
+        // Streaming is direct, so that reads can be interrupted and hold no page locked while they wait.
+        if handle.dataless != nil { info.direct_io = 1 }
+        if !handle.isWritable { info.noflush = 1 }
+        // The caller was interrupted: no RELEASE will come.
+        if fuse_reply_open(request.raw, &info) != 0 { release(number) }
+    }
+
+    // MARK: Releasing
+
+    func release(_ request: Request, _ number: UInt64) {
+        release(number)
+        request.succeed()
+    }
+
+    func release(_ number: UInt64) {
+        guard case .file(let handle) = open.remove(number) else { return }
+        released(handle)
+    }
+
+    func released(_ handle: Handle) {
+        let node = handle.node
+        if let dataless = handle.dataless {
+            let isLast = node.state.withLock { state in
+                state.streaming[ObjectIdentifier(dataless), default: 1] -= 1
+                guard state.streaming[ObjectIdentifier(dataless)] == 0 else { return false }
+                state.streaming[ObjectIdentifier(dataless)] = nil
+                return true
+            }
+            if isLast { host.datalessClosed(dataless) }
+        }
+        guard handle.isWritable else {
+            node.endUse(isWriting: false)
+            return
+        }
+        let wrote = handle.hasWritten.load(ordering: .relaxed)
+        if wrote { reportOrphan(handle) }
+        noteWriterEnded(node, wrote: wrote)
+    }
+
+    /// What was written to an inode that the engine had replaced is in no file any more: the host keeps it.
+    private func reportOrphan(_ handle: Handle) {
+        let node = handle.node
+        let place = node.state.withLock { $0.phase == .replaced ? ($0.parent, $0.name) : nil }
+        guard let place else { return }
+        do throws(Errno) {
+            let file = try OwnedDescriptor(reopening: handle.descriptor.raw, flags: O_RDONLY)
+            host.orphanWritten(key: node.key, lastParent: place.0, lastName: place.1, descriptor: file)
+        } catch {
+            logger.error("bytes written to a replaced file cannot be kept", metadata: ["file": "\(place.1)", "why": "\(error)"])
+        }
+    }
+}
+
+extension Request {
+    /// As `attempt`, for what goes on with a continuation of its own.
+    func attempt(_ check: () throws(Errno) -> Void, whenAllowed body: () -> Void) {
+        do throws(Errno) { try check() } catch { return fail(error) }
+        body()
+    }
+}

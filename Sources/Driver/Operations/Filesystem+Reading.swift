@@ -1,0 +1,67 @@
+import CFuse3
+import CLinux
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+extension Filesystem {
+    func read(_ request: Request, _ number: UInt64, _ size: Int, _ offset: Int64) {
+        switch open[number] {
+        case .file(let handle): read(request, handle, size, offset)
+        case .version(let descriptor): serve(request, descriptor.raw, size, offset)
+        case .folder, .versionFolder, nil: request.fail(.badFileDescriptor)
+        }
+    }
+
+    private func read(_ request: Request, _ handle: Handle, _ size: Int, _ offset: Int64) {
+        guard let file = handle.streaming else { return serve(request, handle.descriptor.raw, size, offset) }
+        // A placeholder's size never changes: what begins behind it is the end, whatever is there.
+        let range = offset..<max(offset, min(offset + Int64(size), file.placeholder.size))
+        guard !range.isEmpty, !file.contains(range) else { return serve(request, handle.descriptor.raw, size, offset) }
+        guard handle.mayMaterialize else { return request.fail(.noAttribute) }
+        deferrals.wait(
+            request,
+            begin: { completion in
+                host.needContent(file, range: range) { completion($0.map { .failure($0) } ?? .success(())) }
+            },
+            nothing: (),
+            resume: { [self] result in
+                request.attempt { () throws(Errno) in
+                    try result.get()
+                    // Never bytes that nobody verified, whatever the host says.
+                    guard file.contains(range) || file.isWhole || file.isDiscarded else { throw .ioError }
+                    serve(request, handle.descriptor.raw, size, offset)
+                }
+            }
+        )
+    }
+
+    private func serve(_ request: Request, _ descriptor: Int32, _ size: Int, _ offset: Int64) {
+        buffers.withBuffer(size) { buffer in
+            let count = clinux_pread(descriptor, buffer.baseAddress, size, offset)
+            if count < 0 {
+                request.fail(Errno(rawValue: Int32(-count)))
+            } else {
+                request.reply(bytes: UnsafeRawBufferPointer(rebasing: buffer[..<Int(count)]))
+            }
+        }
+    }
+
+    /// SEEK_DATA and SEEK_HOLE. A dataless file is all data: its holes are ours.
+    func seek(_ request: Request, _ number: UInt64, _ offset: Int64, _ whence: Int32) {
+        request.attempt { () throws(Errno) in
+            guard case .file(let handle) = open[number] else { throw .invalidArgument }
+            let found: Int64
+            if let file = handle.streaming {
+                guard offset >= 0, offset < file.placeholder.size else { throw .noSuchAddressOrDevice }
+                found = whence == Int32(CLINUX_SEEK_DATA) ? offset : file.placeholder.size
+            } else {
+                // The position moves, which nothing uses: all reading and writing names its offset.
+                found = Int64(lseek(handle.descriptor.raw, off_t(offset), whence))
+                if found < 0 { throw Errno(rawValue: errno) }
+            }
+            fuse_reply_lseek(request.raw, off_t(found))
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import CFuse3
+import CLinux
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+extension Filesystem {
+    func unlink(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
+        if VersionTree.owns(parent) { return unlinkVersion(request, parent, name) }
+        request.answer { () throws(Errno) in try remove(request, parent, name, isFolder: false) }
+    }
+
+    func removeFolder(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
+        request.answer { () throws(Errno) in
+            guard !VersionTree.owns(parent) else { throw .readOnly }
+            try remove(request, parent, name, isFolder: true)
+        }
+    }
+
+    private func remove(
+        _ request: Request,
+        _ parent: fuse_ino_t,
+        _ name: UnsafePointer<CChar>,
+        isFolder: Bool
+    ) throws(Errno) {
+        let folder = try node(parent)
+        if isVersions(folder, name) { throw .resourceBusy }
+        if let acting = applier.acting(request.thread) { return try applyRemoval(folder, name, acting) }
+        guard folder.id != NodeTable.stagingID else { throw .notPermitted }
+        let itemName = try self.name(name)
+        try requireAccess(request, folder, W_OK | X_OK)
+        try checkClaims(request, [(folder, itemName)])
+        let descriptor = try descriptor(of: folder)
+        guard let seen = try observe(in: descriptor, name) else { throw .noSuchFileOrDirectory }
+        guard isFolder == (seen.kind == .folder) else { throw isFolder ? .notDirectory : .isDirectory }
+        // Before the deletion is announced: `rmdir` of a folder with something in it is everyday.
+        if isFolder { try requireEmpty(descriptor, itemName) }
+        host.aboutToDelete(key: seen.key, parent: folder.key, name: itemName)
+        try takeAway(folder.key, descriptor, itemName, seen)
+        report(.entry, folder.key, itemName, seen.key, isFolder: isFolder)
+    }
+
+    /// Removes a name that was observed, and says so to the nodes and the index of folders.
+    func takeAway(
+        _ folder: InodeKey,
+        _ descriptor: SharedDescriptor,
+        _ name: Name,
+        _ seen: Observation
+    ) throws(Errno) {
+        let victim = table.node(seen.key)
+        let kept = try victim.map { (_) throws(Errno) in try openPath(in: descriptor, name) }
+        try names.shared { () throws(Errno) in
+            _ = try name.withCString { name throws(Errno) in
+                try called(unlinkat(descriptor.raw, name, seen.kind == .folder ? AT_REMOVEDIR : 0))
+            }
+            victim?.loseLink(folder, name, keeping: kept)
+            if seen.kind == .folder { replica.folders.remove(seen.key) }
+        }
+        if let victim, seen.kind == .folder || seen.status.st_nlink <= 1 { table.unname(victim) }
+    }
+
+    func requireEmpty(_ parent: SharedDescriptor, _ name: Name) throws(Errno) {
+        let folder = try name.withCString { name throws(Errno) in
+            SharedDescriptor(try checked(clinux_open_at(parent.raw, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)))
+        }
+        guard try DirectoryEntries.isEmpty(folder.raw) else { throw .directoryNotEmpty }
+    }
+
+    // MARK: Renaming
+
+    func rename(
+        _ request: Request,
+        _ parent: fuse_ino_t,
+        _ name: UnsafePointer<CChar>,
+        _ newParent: fuse_ino_t,
+        _ newName: UnsafePointer<CChar>,
+        _ flags: UInt32
+    ) {
+        request.answer { () throws(Errno) in
+            // `mv` copies what cannot be renamed.
+            guard !VersionTree.owns(parent), !VersionTree.owns(newParent) else { throw .crossDevice }
+            let source = try node(parent)
+            let target = try node(newParent)
+            if isVersions(source, name) { throw .resourceBusy }
+            if isVersions(target, newName) { throw .fileExists }
+            if let acting = applier.acting(request.thread) {
+                return try applyRename(source, name, target, newName, acting)
+            }
+            guard source.id != NodeTable.stagingID, target.id != NodeTable.stagingID else { throw .notPermitted }
+            let known = UInt32(CLINUX_RENAME_NOREPLACE | CLINUX_RENAME_EXCHANGE)
+            guard flags & ~known == 0 else { throw .invalidArgument }
+            let sourceName = try self.name(name)
+            let targetName = try self.name(newName)
+            try requireAccess(request, source, W_OK | X_OK)
+            if target.id != source.id { try requireAccess(request, target, W_OK | X_OK) }
+            try checkClaims(request, [(source, sourceName), (target, targetName)])
+            try rename(Place(source, sourceName), Place(target, targetName), flags)
+        }
+    }
+
+    private struct Place {
+        let folder: Node
+        let name: Name
+
+        init(_ folder: Node, _ name: Name) {
+            self.folder = folder
+            self.name = name
+        }
+    }
+
+    private func rename(_ from: Place, _ to: Place, _ flags: UInt32) throws(Errno) {
+        let source = try descriptor(of: from.folder)
+        let target = try descriptor(of: to.folder)
+        guard let moved = try observe(source, from.name) else { throw .noSuchFileOrDirectory }
+        let other = try observe(target, to.name)
+        let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
+        if let other, !exchanges {
+            if flags & UInt32(CLINUX_RENAME_NOREPLACE) != 0 { throw .fileExists }
+            // Two names of one inode: POSIX does nothing.
+            if other.key == moved.key { return }
+            try requireReplaceable(target, to.name, other, by: moved)
+            host.aboutToDelete(key: other.key, parent: to.folder.key, name: to.name)
+        }
+        try move(
+            Origin(folder: from.folder.key, descriptor: source, name: from.name, seen: moved),
+            Destination(folder: to.folder.key, descriptor: target, name: to.name, seen: other),
+            flags
+        )
+        report(
+            .entry,
+            to.folder.key,
+            to.name,
+            moved.key,
+            movedFrom: (from.folder.key, from.name),
+            isFolder: moved.kind == .folder
+        )
+        if exchanges, let other {
+            report(
+                .entry,
+                from.folder.key,
+                from.name,
+                other.key,
+                movedFrom: (to.folder.key, to.name),
+                isFolder: other.kind == .folder
+            )
+        }
+    }
+
+    /// Before the deletion is announced: what the disk would refuse.
+    private func requireReplaceable(
+        _ folder: SharedDescriptor,
+        _ name: Name,
+        _ other: Observation,
+        by moved: Observation
+    ) throws(Errno) {
+        guard other.kind == .folder else {
+            if moved.kind == .folder { throw .notDirectory }
+            return
+        }
+        guard moved.kind == .folder else { throw .isDirectory }
+        try requireEmpty(folder, name)
+    }
+
+    private func observe(_ folder: SharedDescriptor, _ name: Name) throws(Errno) -> Observation? {
+        try name.withCString { name throws(Errno) in try observe(in: folder, name) }
+    }
+
+    struct Origin {
+        let folder: InodeKey
+        let descriptor: SharedDescriptor
+        let name: Name
+        let seen: Observation
+    }
+
+    struct Destination {
+        let folder: InodeKey
+        let descriptor: SharedDescriptor
+        let name: Name
+        /// What is there: replaced, or exchanged.
+        let seen: Observation?
+    }
+
+    /// One renameat2, and what it means for the nodes and the index of folders.
+    func move(_ from: Origin, _ to: Destination, _ flags: UInt32) throws(Errno) {
+        let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
+        let victim = exchanges ? nil : to.seen.flatMap { table.node($0.key) }
+        let kept = try victim.map { (_) throws(Errno) in try openPath(in: to.descriptor, to.name) }
+        try names.shared { () throws(Errno) in
+            _ = try from.name.withCString { source throws(Errno) in
+                try to.name.withCString { target throws(Errno) in
+                    try checked(clinux_rename_at(from.descriptor.raw, source, to.descriptor.raw, target, flags))
+                }
+            }
+            if exchanges {
+                if let other = to.seen { settle(other, from.folder, from.name) }
+            } else {
+                victim?.loseLink(to.folder, to.name, keeping: kept)
+                if let other = to.seen, other.kind == .folder { replica.folders.remove(other.key) }
+            }
+            settle(from.seen, to.folder, to.name)
+        }
+        if let victim, let other = to.seen, other.kind == .folder || other.status.st_nlink <= 1 { table.unname(victim) }
+    }
+
+    /// An inode has a new place.
+    private func settle(_ seen: Observation, _ folder: InodeKey, _ name: Name) {
+        table.node(seen.key)?.setLink(folder, name)
+        guard seen.kind == .folder else { return }
+        if folder == table.staging.key {
+            replica.folders.remove(seen.key)
+        } else {
+            replica.folders.move(seen.key, parent: folder, name: name)
+        }
+    }
+}

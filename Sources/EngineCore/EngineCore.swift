@@ -1,0 +1,308 @@
+package import UbiquityModel
+
+/// The engine's decisions about *when*: what is examined, sent and applied next, what waits and for how long, and what the
+/// connection does. A state machine without I/O, clock or randomness: events in, effects out. (What is done about one item is
+/// decided by `Planner`.) The device service and the simulator drive the same code.
+///
+/// `LocalPlace` is how the driver of this machine names a place in the backing tree.
+package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
+    /// Something to examine: a place in the backing tree that a program changed, or an item whose remote state differs.
+    package enum Work: Hashable, Sendable {
+        case place(LocalPlace)
+        case item(ItemID)
+    }
+
+    package enum Connection: Hashable, Sendable {
+        /// The user switched the device offline.
+        case off
+        /// Not connected; tries again at the moment given.
+        case waiting(until: Instant)
+        case connecting
+        /// Connected, but what others did meanwhile is still arriving.
+        case listing
+        case live
+        /// The device was revoked or its account is gone: nothing is tried until the service is started anew.
+        case refused
+    }
+
+    package enum Event: Sendable {
+        case started
+        case switched(offline: Bool)
+        /// - Parameter jitter: in 0..<1, spreads the devices' next attempts.
+        case connectionLost(jitter: Double)
+        case connectionRefused
+        case connected
+        case caughtUp
+        /// A program changed something. `isOpen`: a writer still has it open.
+        case changed(LocalPlace, isOpen: Bool)
+        /// Remote rows differ from synced ones: there is something to load from the database.
+        case remoteChanged
+        /// The pending items asked for by `loadPending`; `isLast` when no more are there.
+        case pendingLoaded([ItemID], isLast: Bool)
+        case passEnded([Work: Verdict])
+        /// A long transfer that a pass had left running has ended.
+        case transferEnded(Work, Verdict)
+        case timer
+        /// What made this work wait has gone: a writer closed the file, a claim ended, content arrived.
+        case woken(Work)
+        /// `sync` asks that everything goes now, whatever quiet periods say.
+        case hurried
+    }
+
+    /// What came of one piece of work.
+    package enum Verdict: Hashable, Sendable {
+        case done
+        /// A change was sent: if the same place changes again soon, it waits a little longer each time.
+        case sent
+        /// Something moved meanwhile: examine it again at once.
+        case again
+        /// Not now: a writer has it open, it has not been quiet, a claim is held, its folder is not there yet.
+        case later(Duration)
+        /// It failed; tried again at growing intervals.
+        case failed
+        /// A long transfer goes on for it; `transferEnded` will follow.
+        case transferring
+        /// Waits for somebody's decision (a held deletion) or cannot be done here at all: not tried again by itself.
+        case parked
+    }
+
+    package enum Effect: Hashable, Sendable {
+        case connect
+        case disconnect
+        case setTimer(Instant)
+        case loadPending
+        case runPass([Work])
+        /// Everything is sent and applied.
+        case settled
+    }
+
+    /// Long enough that a program's temporary file is gone again, short enough that nobody notices.
+    package static var closeDelay: Duration { .milliseconds(3) }
+    /// A file that stays open is sent when it has been quiet for this long.
+    package static var quietPeriod: Duration { .seconds(2) }
+    /// The longest interval for an item that keeps changing.
+    package static var longestInterval: Duration { .seconds(30) }
+    package static var passLimit: Int { 512 }
+
+    package private(set) var connection = Connection.off
+    private var attempts = 0
+    private var queue = WorkQueue<Work>()
+    private var inPass: Set<Work> = []
+    /// Changed again while a pass or a transfer had it; the value says whether it was open.
+    private var changedMeanwhile: [Work: Bool] = [:]
+    private var transferring: Set<Work> = []
+    private var parked: Set<Work> = []
+    private var failures: [Work: Int] = [:]
+    private var rhythm: [LocalPlace: Rhythm] = [:]
+    private var pendingMayBeLoaded = false
+    /// More came while the pending items were being read page by page: they are read once more from the start.
+    private var pendingChangedMeanwhile = false
+    private var isLoadingPending = false
+    private var timer: Instant?
+    private var wasSettled = true
+
+    /// How often a place has been sent lately.
+    private struct Rhythm: Sendable {
+        var lastSent: Instant
+        var interval: Duration
+    }
+
+    package init() {}
+
+    // MARK: What others ask
+
+    /// Nothing waits, runs or is on its way, apart from what is parked.
+    package var isSettled: Bool {
+        connection == .live && queue.isEmpty && inPass.isEmpty && transferring.isEmpty && !pendingMayBeLoaded && !isLoadingPending
+    }
+
+    package var parkedCount: Int { parked.count }
+    package var waitingCount: Int { queue.count + inPass.count + transferring.count }
+
+    package func isWaiting(_ work: Work) -> Bool { queue.contains(work) || inPass.contains(work) }
+    package func isTransferring(_ work: Work) -> Bool { transferring.contains(work) }
+    package func hasFailed(_ work: Work) -> Bool { failures[work] != nil }
+
+    /// Everything that is not done, for `sync` to name.
+    package var unfinished: [Work] { Array(queue.keys) + Array(inPass) + Array(transferring) }
+
+    // MARK: Events
+
+    package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
+        var effects = [Effect]()
+        switch event {
+        case .started:
+            connection = .connecting
+            pendingMayBeLoaded = true
+            effects.append(.connect)
+        case .switched(let offline):
+            if offline {
+                connection = .off
+                effects.append(.disconnect)
+            } else if connection == .off {
+                connection = .connecting
+                attempts = 0
+                effects.append(.connect)
+            }
+        case .connectionLost(let jitter):
+            guard connection != .off, connection != .refused else { break }
+            connection = .waiting(until: now + reconnectDelay(jitter: jitter))
+            attempts += 1
+        case .connectionRefused:
+            connection = .refused
+        case .connected:
+            guard connection == .connecting else { break }
+            connection = .listing
+        case .caughtUp:
+            guard connection == .listing else { break }
+            connection = .live
+            attempts = 0
+            retryFailuresNow(at: now)
+        case .changed(let place, let isOpen):
+            changed(place, isOpen: isOpen, at: now)
+        case .remoteChanged:
+            if pendingMayBeLoaded { pendingChangedMeanwhile = true }
+            pendingMayBeLoaded = true
+        case .pendingLoaded(let items, let isLast):
+            isLoadingPending = false
+            if isLast {
+                pendingMayBeLoaded = pendingChangedMeanwhile
+                pendingChangedMeanwhile = false
+            }
+            for item in items { add(.item(item), at: now) }
+        case .passEnded(let verdicts):
+            for work in inPass where verdicts[work] == nil { finish(work, .again, at: now) }
+            // The order of a dictionary is not the same in two runs; the queue's order must be.
+            for (work, verdict) in verdicts.sorted(by: { order($0.key) < order($1.key) }) { finish(work, verdict, at: now) }
+            inPass.removeAll()
+        case .transferEnded(let work, let verdict):
+            transferring.remove(work)
+            finish(work, verdict, at: now)
+        case .timer:
+            timer = nil
+            if case .waiting(let moment) = connection, moment <= now {
+                connection = .connecting
+                effects.append(.connect)
+            }
+        case .woken(let work):
+            if parked.remove(work) != nil || queue.contains(work) { queue.set(work, readyAt: now) }
+        case .hurried:
+            for key in Array(queue.keys) where failures[key] == nil || connection == .live { queue.set(key, readyAt: now) }
+            for key in parked.sorted(by: { order($0) < order($1) }) { queue.set(key, readyAt: now) }
+            parked.removeAll()
+            rhythm.removeAll()
+        }
+        effects.append(contentsOf: proceed(at: now))
+        return effects
+    }
+
+    private mutating func proceed(at now: Instant) -> [Effect] {
+        var effects = [Effect]()
+        if connection == .live {
+            if inPass.isEmpty {
+                let ready = queue.takeReady(at: now, limit: Self.passLimit)
+                if !ready.isEmpty {
+                    inPass = Set(ready)
+                    effects.append(.runPass(ready))
+                } else if pendingMayBeLoaded, !isLoadingPending {
+                    isLoadingPending = true
+                    effects.append(.loadPending)
+                }
+            }
+            if isSettled != wasSettled {
+                wasSettled = isSettled
+                if wasSettled { effects.append(.settled) }
+            }
+        }
+        if let moment = nextMoment(), timer.map({ moment < $0 || $0 <= now }) ?? true {
+            timer = moment
+            effects.append(.setTimer(moment))
+        }
+        return effects
+    }
+
+    private mutating func nextMoment() -> Instant? {
+        switch connection {
+        case .waiting(let moment): moment
+        case .live: inPass.isEmpty ? queue.nextReady() : nil
+        case .off, .connecting, .listing, .refused: nil
+        }
+    }
+
+    // MARK: Work
+
+    private mutating func changed(_ place: LocalPlace, isOpen: Bool, at now: Instant) {
+        let work = Work.place(place)
+        if inPass.contains(work) || transferring.contains(work) {
+            changedMeanwhile[work] = isOpen
+            return
+        }
+        parked.remove(work)
+        failures[work] = nil
+        queue.set(work, readyAt: dueMoment(place, isOpen: isOpen, at: now))
+    }
+
+    private func dueMoment(_ place: LocalPlace, isOpen: Bool, at now: Instant) -> Instant {
+        let delay = isOpen ? Self.quietPeriod : Self.closeDelay
+        guard let rhythm = rhythm[place] else { return now + delay }
+        return max(now + delay, rhythm.lastSent + rhythm.interval)
+    }
+
+    private mutating func add(_ work: Work, at now: Instant) {
+        guard !inPass.contains(work), !transferring.contains(work), !queue.contains(work), !parked.contains(work) else { return }
+        queue.set(work, readyAt: now)
+    }
+
+    private mutating func finish(_ work: Work, _ verdict: Verdict, at now: Instant) {
+        switch verdict {
+        case .done:
+            failures[work] = nil
+        case .sent:
+            failures[work] = nil
+            if case .place(let place) = work { noteSent(place, at: now) }
+        case .again:
+            queue.set(work, readyAt: now)
+        case .later(let delay):
+            queue.set(work, readyAt: now + delay)
+        case .failed:
+            let count = (failures[work] ?? 0) + 1
+            failures[work] = count
+            queue.set(work, readyAt: now + min(.seconds(300), .milliseconds(500) * (1 << min(count - 1, 10))))
+        case .transferring:
+            transferring.insert(work)
+        case .parked:
+            parked.insert(work)
+        }
+        if verdict != .transferring, let isOpen = changedMeanwhile.removeValue(forKey: work), case .place(let place) = work {
+            parked.remove(work)
+            let due = dueMoment(place, isOpen: isOpen, at: now)
+            queue.set(work, readyAt: queue.readyAt(work).map { min($0, due) } ?? due)
+        }
+    }
+
+    private mutating func noteSent(_ place: LocalPlace, at now: Instant) {
+        if rhythm.count > 10_000 { rhythm = rhythm.filter { now - $0.value.lastSent < .seconds(60) } }
+        if let last = rhythm[place], now - last.lastSent < max(last.interval * 4, .seconds(1)) {
+            rhythm[place] = Rhythm(lastSent: now, interval: min(Self.longestInterval, last.interval * 2))
+        } else {
+            rhythm[place] = Rhythm(lastSent: now, interval: .milliseconds(20))
+        }
+    }
+
+    private mutating func retryFailuresNow(at now: Instant) {
+        for work in failures.keys.sorted(by: { order($0) < order($1) }) where queue.contains(work) { queue.set(work, readyAt: now) }
+    }
+
+    private func reconnectDelay(jitter: Double) -> Duration {
+        let full = min(.seconds(30), .milliseconds(200) * (1 << min(attempts, 8)))
+        return full * (0.5 + jitter / 2)
+    }
+
+    /// A stable order for keys of sets and dictionaries: places by their own description come after items.
+    private func order(_ work: Work) -> String {
+        switch work {
+        case .item(let item): "0" + item.description
+        case .place(let place): "1" + String(describing: place)
+        }
+    }
+}

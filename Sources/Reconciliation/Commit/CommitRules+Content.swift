@@ -1,0 +1,306 @@
+internal import UbiquityModel
+
+/// New items and new contents.
+extension CommitRules {
+    func create(_ id: ItemID, at place: Place, _ incoming: Incoming) throws(View.Failure) -> CommitDecision {
+        if let existing = try view.item(id) { return try createAgain(existing, at: place, incoming) }
+        var item = RemoteItem(
+            id: id,
+            place: place,
+            content: incoming.content,
+            attributes: incoming.attributes,
+            position: 0
+        )
+        if let refusal = try refusal(of: place, for: item) { return .answer(refusal) }
+        if let refusal = try refusal(of: incoming) { return .answer(refusal) }
+        item.author = context.device
+        item.edited = incoming.edited
+        return .change(written(item, incoming, base: nil))
+    }
+
+    /// The item is known: announced before, deleted meanwhile, or created by a request whose answer was lost.
+    private func createAgain(
+        _ existing: RemoteItem,
+        at place: Place,
+        _ incoming: Incoming
+    ) throws(View.Failure) -> CommitDecision {
+        if let answer = try answerToKnownRevision(of: incoming, for: existing) { return .answer(answer) }
+        if existing.isDeleted || existing.isAnnounced {
+            guard (existing.content == .folder) == (incoming.content == .folder) else {
+                return .answer(.invalid("an item that is a folder never becomes anything else"))
+            }
+            var item = existing
+            item.isDeleted = false
+            item.place = place
+            item.content = incoming.content
+            if let refusal = try refusal(of: place, for: item) { return .answer(refusal) }
+            return try renewed(item, from: existing, incoming, base: nil)
+        }
+        if existing.content == incoming.content { return .answer(.committed(existing)) }
+        return try edit(existing.id, base: nil, incoming)
+    }
+
+    /// An announcement claims no name and takes part in no conflict (architecture section 6).
+    func announce(
+        _ id: ItemID,
+        at place: Place,
+        _ content: FileContent,
+        _ attributes: ItemAttributes
+    ) throws(View.Failure) -> CommitDecision {
+        let announced = ItemContent.file(FileContent(revision: content.revision, content: nil, size: content.size))
+        if var existing = try view.item(id) {
+            if existing.isDeleted { return .answer(.noSuchItem) }
+            guard existing.isAnnounced, existing.content != announced else { return .answer(.committed(existing)) }
+            existing.content = announced
+            existing.attributes = attributes
+            return .change(CommitChange(item: existing))
+        }
+        guard try isLiveFolder(place.parent) else { return .answer(.parentMissing) }
+        let item = RemoteItem(
+            id: id,
+            place: place,
+            content: announced,
+            attributes: attributes,
+            position: 0,
+            author: context.device,
+            edited: context.now
+        )
+        return .change(CommitChange(item: item))
+    }
+
+    func edit(_ id: ItemID, base: RevisionID?, _ incoming: Incoming) throws(View.Failure) -> CommitDecision {
+        guard let existing = try view.item(id) else { return .answer(.noSuchItem) }
+        guard existing.content != .folder, incoming.content != .folder else {
+            return .answer(.invalid("a folder has no content to edit"))
+        }
+        if let answer = try answerToKnownRevision(of: incoming, for: existing) { return .answer(answer) }
+        if existing.isDeleted { return try editDeleted(existing, base: base, incoming) }
+        if existing.isAnnounced { return try editAnnounced(existing, base: base, incoming) }
+        switch incoming.content {
+        case .folder, .symlink: return try relink(existing, base: base, incoming)
+        case .file(let file): return try editFile(existing, base: base, file, incoming)
+        }
+    }
+
+    /// Edit against delete: the edit survives (semantics section 4), at the old place or, if that name is taken, beside it.
+    private func editDeleted(
+        _ existing: RemoteItem,
+        base: RevisionID?,
+        _ incoming: Incoming
+    ) throws(View.Failure) -> CommitDecision {
+        if case .file(let file) = incoming.content {
+            let seen = try seenRevision(base, of: existing.id)
+            if let seen, seen.version.content == file.content { return .answer(.committed(existing)) }
+        } else if incoming.content == existing.content {
+            return .answer(.committed(existing))
+        }
+        guard try isLiveFolder(existing.place.parent) else { return .answer(.parentMissing) }
+        guard let place = try freePlace(existing.place, for: existing.id) else {
+            return .answer(.invalid("no name is free for it"))
+        }
+        var item = existing
+        item.isDeleted = false
+        item.place = place
+        return try renewed(item, from: existing, incoming, base: base)
+    }
+
+    /// The first content of an item that claimed no name so far.
+    private func editAnnounced(
+        _ existing: RemoteItem,
+        base: RevisionID?,
+        _ incoming: Incoming
+    ) throws(View.Failure) -> CommitDecision {
+        guard let place = try freePlace(existing.place, for: existing.id) else {
+            return .answer(.invalid("no name is free for it"))
+        }
+        var item = existing
+        item.place = place
+        return try renewed(item, from: existing, incoming, base: base)
+    }
+
+    /// A symbolic link's target goes by log order; a file's content that it replaces is kept.
+    private func relink(
+        _ existing: RemoteItem,
+        base: RevisionID?,
+        _ incoming: Incoming
+    ) throws(View.Failure) -> CommitDecision {
+        guard existing.content != incoming.content else { return .answer(.committed(existing)) }
+        guard case .file(let file) = existing.content, file.content != nil, base != file.revision,
+            var loser = try demoted(existing, to: .conflict)
+        else { return try renewed(existing, from: existing, incoming, base: base) }
+        var item = existing
+        item.content = incoming.content
+        item.attributes = incoming.attributes
+        item.author = context.device
+        item.edited = incoming.edited
+        loser.version.kind = .conflict
+        item.conflicts = sortedByAge(item.conflicts + [loser.version])
+        return .change(CommitChange(item: item, revisions: [loser]))
+    }
+
+    private func editFile(
+        _ existing: RemoteItem,
+        base: RevisionID?,
+        _ file: FileContent,
+        _ incoming: Incoming
+    ) throws(View.Failure) -> CommitDecision {
+        guard let content = file.content else { return .answer(.invalid("the content's id is missing")) }
+        guard case .file(let current) = existing.content, let currentContent = current.content else {
+            return try renewed(existing, from: existing, incoming, base: base)
+        }
+        let seen = try seenRevision(base, of: existing.id)
+        let replaced = seen?.version.kind == .conflict ? seen : nil
+        if content == currentContent { return try agree(existing, replacing: replaced) }
+        let followsCurrent = base == current.revision
+        if !followsCurrent, let seen, try hasSeen(content, from: seen) { return .answer(.committed(existing)) }
+        if let refusal = try refusal(of: incoming) { return .answer(refusal) }
+        if followsCurrent { return try renewed(existing, from: existing, incoming, base: base) }
+        return try conflict(existing, file, content, incoming, base: base, replaced: replaced)
+    }
+
+    /// The edit made what is there already. If it was made of a loser, its author has let go of that.
+    private func agree(_ existing: RemoteItem, replacing loser: StoredRevision?) throws(View.Failure) -> CommitDecision
+    {
+        guard var loser else { return .answer(.committed(existing)) }
+        var item = existing
+        loser.version.kind = .saved
+        item.conflicts.removeAll { $0.revision == loser.version.revision }
+        return .change(CommitChange(item: item, revisions: [loser]))
+    }
+
+    /// Two contents of which neither author had seen the other: the later edit wins, of equal ones the one that was there.
+    private func conflict(
+        _ existing: RemoteItem,
+        _ file: FileContent,
+        _ content: ContentID,
+        _ incoming: Incoming,
+        base: RevisionID?,
+        replaced: StoredRevision?
+    ) throws(View.Failure) -> CommitDecision {
+        var item = existing
+        var writes = [StoredRevision]()
+        if var replaced {
+            replaced.version.kind = .saved
+            writes.append(replaced)
+            item.conflicts.removeAll { $0.revision == replaced.version.revision }
+        }
+        var arrived = StoredRevision(
+            item: item.id,
+            version: version(of: item, file, content, incoming),
+            base: base
+        )
+        if incoming.edited > existing.edited {
+            arrived.version.kind = .current
+            if let loser = try demoted(existing, to: .conflict) {
+                writes.append(loser)
+                item.conflicts.append(loser.version)
+            }
+            item.content = .file(file)
+            item.attributes = incoming.attributes
+            item.author = context.device
+            item.edited = incoming.edited
+            writes.append(contentsOf: try dropEqual(to: content, from: &item))
+        } else if item.conflicts.contains(where: { $0.content == content }) {
+            // The same loser twice is one.
+            arrived.version.kind = .saved
+        } else {
+            arrived.version.kind = .conflict
+            item.conflicts.append(arrived.version)
+        }
+        item.conflicts = sortedByAge(item.conflicts)
+        writes.append(arrived)
+        return .change(
+            CommitChange(item: item, revisions: writes, content: .init(id: content, manifest: incoming.manifest))
+        )
+    }
+
+    // MARK: Helpers
+
+    /// `item` with the incoming content as its current one; what was current before is a saved version.
+    func renewed(
+        _ item: RemoteItem,
+        from existing: RemoteItem,
+        _ incoming: Incoming,
+        base: RevisionID?
+    ) throws(View.Failure) -> CommitDecision {
+        if let refusal = try refusal(of: incoming) { return .answer(refusal) }
+        var item = item
+        item.content = incoming.content
+        item.attributes = incoming.attributes
+        item.author = context.device
+        item.edited = incoming.edited
+        var change = written(item, incoming, base: base)
+        if let former = try demoted(existing, to: .saved) { change.revisions.insert(former, at: 0) }
+        if case .file(let file) = incoming.content, let content = file.content {
+            change.revisions.append(contentsOf: try dropEqual(to: content, from: &change.item))
+        }
+        return .change(change)
+    }
+
+    /// The change that makes the incoming content the item's current revision.
+    private func written(_ item: RemoteItem, _ incoming: Incoming, base: RevisionID?) -> CommitChange {
+        guard case .file(let file) = incoming.content, let content = file.content else {
+            return CommitChange(item: item)
+        }
+        let revision = StoredRevision(item: item.id, version: version(of: item, file, content, incoming), base: base)
+        return CommitChange(item: item, revisions: [revision], content: .init(id: content, manifest: incoming.manifest))
+    }
+
+    private func version(
+        of item: RemoteItem,
+        _ file: FileContent,
+        _ content: ContentID,
+        _ incoming: Incoming
+    ) -> ItemVersion {
+        ItemVersion(
+            revision: file.revision,
+            kind: .current,
+            content: content,
+            size: file.size,
+            edited: incoming.edited,
+            modified: incoming.attributes.modified,
+            device: context.device,
+            name: item.place.name
+        )
+    }
+
+    /// Why the content cannot be committed; `nil` if it can.
+    func refusal(of incoming: Incoming) throws(View.Failure) -> OperationOutcome? {
+        guard case .file(let file) = incoming.content else { return nil }
+        guard let content = file.content else { return .invalid("the content's id is missing") }
+        guard file.size == incoming.manifest.size else {
+            return .invalid("the chunks do not add up to the file's size")
+        }
+        let missing = try view.missingChunks(of: incoming.manifest, content: content)
+        guard !missing.isEmpty else { return nil }
+        return context.isQuotaExceeded ? .quotaExceeded : .missingChunks(missing)
+    }
+
+    /// A revision is committed once: again, the answer is the item as it is.
+    private func answerToKnownRevision(
+        of incoming: Incoming,
+        for existing: RemoteItem
+    ) throws(View.Failure) -> OperationOutcome? {
+        guard case .file(let file) = incoming.content, let known = try view.revision(file.revision) else { return nil }
+        return known.item == existing.id ? .committed(existing) : .invalid("the revision belongs to another item")
+    }
+
+    private func seenRevision(_ base: RevisionID?, of item: ItemID) throws(View.Failure) -> StoredRevision? {
+        guard let base, let revision = try view.revision(base), revision.item == item else { return nil }
+        return revision
+    }
+
+    /// Whether the author of an edit had that content before: in the revision that he had seen, or one that it was based on.
+    private func hasSeen(_ content: ContentID, from seen: StoredRevision) throws(View.Failure) -> Bool {
+        if seen.version.content == content { return true }
+        // Going on from a loser, an earlier content is a decision of its author, not an old state.
+        if seen.version.kind == .conflict { return false }
+        var next = seen.base
+        for _ in 0..<100 {
+            guard let id = next, let revision = try view.revision(id), revision.item == seen.item else { return false }
+            if revision.version.content == content { return true }
+            next = revision.base
+        }
+        return false
+    }
+}

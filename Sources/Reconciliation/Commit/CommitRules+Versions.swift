@@ -1,0 +1,109 @@
+internal import UbiquityModel
+
+/// Versions: resolving conflicts, bringing earlier contents back (semantics section 4).
+extension CommitRules {
+    func resolve(_ id: ItemID, versions: [RevisionID], winner: RevisionID?) throws(View.Failure) -> CommitDecision {
+        guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        let settled = item.conflicts.filter { versions.contains($0.revision) || $0.revision == winner }
+        item.conflicts.removeAll { settled.contains($0) }
+        var writes = [StoredRevision]()
+        for version in settled where version.revision != winner {
+            if let revision = try stored(version, as: .saved) { writes.append(revision) }
+        }
+        if let winner, winner != currentRevision(of: item) {
+            guard var chosen = try view.revision(winner), chosen.item == id else {
+                return .answer(.invalid("the item has no version \(winner)"))
+            }
+            // Resolved elsewhere meanwhile, and differently: two edits of one base, of which this is the later.
+            let isContested = chosen.version.kind != .conflict && !versions.isEmpty && settled.isEmpty
+            if let former = try demoted(item, to: isContested ? .conflict : .saved) {
+                writes.append(former)
+                if isContested { item.conflicts.append(former.version) }
+            }
+            chosen.version.kind = .current
+            chosen.version.name = item.place.name
+            writes.append(chosen)
+            put(chosen.version, into: &item, edited: context.now)
+            item.author = chosen.version.device
+            writes.append(contentsOf: try dropEqual(to: chosen.version.content, from: &item))
+        }
+        item.conflicts = sortedByAge(item.conflicts)
+        return writes.isEmpty ? .answer(.committed(item)) : .change(CommitChange(item: item, revisions: writes))
+    }
+
+    func restore(
+        _ id: ItemID,
+        version: RevisionID,
+        as new: RevisionID,
+        edited: Timestamp
+    ) throws(View.Failure) -> CommitDecision {
+        guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        guard item.content != .folder else { return .answer(.invalid("a folder has no versions")) }
+        if let known = try view.revision(new) {
+            return .answer(known.item == id ? .committed(item) : .invalid("the revision belongs to another item"))
+        }
+        guard let source = try view.revision(version), source.item == id else {
+            return .answer(.invalid("the item has no version \(version)"))
+        }
+        if case .file(let file) = item.content, file.content == source.version.content {
+            return .answer(.committed(item))
+        }
+        var writes = [StoredRevision]()
+        if let former = try demoted(item, to: .saved) { writes.append(former) }
+        var restored = source
+        restored.base = currentRevision(of: item)
+        restored.version.revision = new
+        restored.version.kind = .current
+        restored.version.edited = edited
+        restored.version.device = context.device
+        restored.version.name = item.place.name
+        writes.append(restored)
+        put(restored.version, into: &item, edited: edited)
+        item.author = context.device
+        return .change(CommitChange(item: item, revisions: writes))
+    }
+
+    private func put(_ version: ItemVersion, into item: inout RemoteItem, edited: Timestamp) {
+        item.content = .file(FileContent(revision: version.revision, content: version.content, size: version.size))
+        item.attributes.modified = version.modified
+        item.edited = edited
+    }
+
+    // MARK: Helpers
+
+    /// The current content of the item as a version of that kind; `nil` if it has none that could be kept.
+    func demoted(_ item: RemoteItem, to kind: ItemVersion.Kind) throws(View.Failure) -> StoredRevision? {
+        guard case .file(let file) = item.content, file.content != nil, var revision = try view.revision(file.revision)
+        else { return nil }
+        revision.version.kind = kind
+        revision.version.modified = item.attributes.modified
+        revision.version.name = item.place.name
+        return revision
+    }
+
+    func stored(_ version: ItemVersion, as kind: ItemVersion.Kind) throws(View.Failure) -> StoredRevision? {
+        guard var revision = try view.revision(version.revision) else { return nil }
+        revision.version = version
+        revision.version.kind = kind
+        return revision
+    }
+
+    /// Identical content is never a conflict: losers that equal the current content become saved versions.
+    func dropEqual(to content: ContentID, from item: inout RemoteItem) throws(View.Failure) -> [StoredRevision] {
+        var dropped = [StoredRevision]()
+        for version in item.conflicts where version.content == content {
+            if let revision = try stored(version, as: .saved) { dropped.append(revision) }
+        }
+        item.conflicts.removeAll { $0.content == content }
+        return dropped
+    }
+
+    func currentRevision(of item: RemoteItem) -> RevisionID? {
+        if case .file(let file) = item.content { return file.revision }
+        return nil
+    }
+
+    func sortedByAge(_ versions: [ItemVersion]) -> [ItemVersion] {
+        versions.sorted { ($0.edited, $0.revision) < ($1.edited, $1.revision) }
+    }
+}

@@ -1,0 +1,125 @@
+package import UbiquityModel
+
+/// Decides what one operation does to a container: the cloud's side of architecture section 5, as a function of what the
+/// catalogue says at that moment. An edit that comes too late is never refused: it becomes a conflict version, or wins.
+///
+/// What holds before and after each decision: a live item lies in a live folder; live items that are not announced have
+/// different names; no folder lies in itself; the current content of a live item is whole.
+package struct CommitRules<View: CommitView> {
+    let view: View
+    let context: CommitContext
+
+    package init(view: View, context: CommitContext) {
+        self.view = view
+        self.context = context
+    }
+
+    package func decide(_ operation: ItemOperation) throws(View.Failure) -> CommitDecision {
+        let id = operation.item
+        guard id != .root else { return .answer(.invalid("the root folder is never changed")) }
+        switch operation.action {
+        case .create(let place, let content, let attributes, let manifest, let edited):
+            let incoming = Incoming(
+                content: content,
+                attributes: attributes,
+                manifest: manifest,
+                edited: context.corrected(edited)
+            )
+            return try create(id, at: place, incoming)
+        case .announce(let place, let content, let attributes):
+            return try announce(id, at: place, content, attributes)
+        case .edit(let base, let content, let attributes, let manifest, let edited):
+            let incoming = Incoming(
+                content: content,
+                attributes: attributes,
+                manifest: manifest,
+                edited: context.corrected(edited)
+            )
+            return try edit(id, base: base, incoming)
+        case .move(let place):
+            return try move(id, to: place)
+        case .setAttributes(let modified, let mode, let extended):
+            return try setAttributes(id, modified: modified, mode: mode, extended: extended)
+        case .delete(let base):
+            return try delete(id, base: base)
+        case .revive(let place, let attributes):
+            return try revive(id, at: place, attributes)
+        case .resolve(let versions, let winner):
+            return try resolve(id, versions: versions, winner: winner)
+        case .restore(let version, let revision, let edited):
+            return try restore(id, version: version, as: revision, edited: context.corrected(edited))
+        case .undelete:
+            return try undelete(id)
+        }
+    }
+
+    // MARK: Places and attributes
+
+    private func move(_ id: ItemID, to place: Place) throws(View.Failure) -> CommitDecision {
+        guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        guard item.place != place else { return .answer(.committed(item)) }
+        if let refusal = try refusal(of: place, for: item) { return .answer(refusal) }
+        item.place = place
+        return .change(CommitChange(item: item))
+    }
+
+    /// Per attribute the last change wins (semantics section 3).
+    private func setAttributes(
+        _ id: ItemID,
+        modified: Timestamp?,
+        mode: UInt16?,
+        extended: [[UInt8]: [UInt8]]?
+    ) throws(View.Failure) -> CommitDecision {
+        guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        let before = item.attributes
+        if let modified { item.attributes.modified = modified }
+        if let mode { item.attributes.mode = mode & 0o777 }
+        if let extended { item.attributes.extended = extended }
+        return item.attributes == before ? .answer(.committed(item)) : .change(CommitChange(item: item))
+    }
+
+    /// Why `item` cannot be at `place`; `nil` if it can.
+    func refusal(of place: Place, for item: RemoteItem) throws(View.Failure) -> OperationOutcome? {
+        guard try isLiveFolder(place.parent) else { return .parentMissing }
+        if item.content == .folder, try isInside(place.parent, item.id) { return .cycle }
+        if item.isAnnounced { return nil }
+        if let holder = try view.holder(of: place), holder != item.id { return .nameTaken(by: holder) }
+        return nil
+    }
+
+    func isLiveFolder(_ id: ItemID) throws(View.Failure) -> Bool {
+        if id == .root { return true }
+        guard let folder = try view.item(id) else { return false }
+        return !folder.isDeleted && folder.content == .folder
+    }
+
+    /// Whether a live folder is `ancestor` or lies below it. It ends: no folder lies in itself.
+    private func isInside(_ folder: ItemID, _ ancestor: ItemID) throws(View.Failure) -> Bool {
+        var next = folder
+        while next != .root {
+            if next == ancestor { return true }
+            guard let item = try view.item(next) else { return false }
+            next = item.place.parent
+        }
+        return false
+    }
+
+    /// The name, or the next one like it that is free. `nil` after ten thousand tries.
+    func freePlace(_ wanted: Place, for id: ItemID) throws(View.Failure) -> Place? {
+        var place = wanted
+        for number in 2...10_000 {
+            guard let holder = try view.holder(of: place), holder != id else { return place }
+            place.name = wanted.name.numbered(number)
+        }
+        return nil
+    }
+}
+
+/// A content as an operation brings it.
+struct Incoming {
+    var content: ItemContent
+    var attributes: ItemAttributes
+    var manifest: Manifest
+    /// Corrected by the server's clock.
+    var edited: Timestamp
+}

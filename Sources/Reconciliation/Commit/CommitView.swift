@@ -1,0 +1,94 @@
+package import UbiquityModel
+
+/// What the commit rules look up in a container, inside the transaction that they decide about.
+package protocol CommitView {
+    associatedtype Failure: Error
+
+    /// The item as it is, tombstones included, with its unresolved conflict versions (those of tombstones too).
+    func item(_ id: ItemID) throws(Failure) -> RemoteItem?
+    /// A revision of any item of the container, whatever became of it. Announced contents are no revisions yet.
+    func revision(_ id: RevisionID) throws(Failure) -> StoredRevision?
+    /// The live item of that name in that folder. Announced items claim no name.
+    func holder(of place: Place) throws(Failure) -> ItemID?
+    /// Whether anything lives in the folder, announced items included.
+    func hasLiveChildren(_ folder: ItemID) throws(Failure) -> Bool
+    /// The chunks of the content that are not durable in the cloud, each once, in the order of the manifest.
+    func missingChunks(of manifest: Manifest, content: ContentID) throws(Failure) -> [ChunkID]
+}
+
+/// One content that an item has or had. Nothing that was committed is ever forgotten by a commit.
+package struct StoredRevision: Hashable, Sendable {
+    package var item: ItemID
+    /// Its kind says what became of it: current, unresolved conflict, or saved.
+    package var version: ItemVersion
+    /// The revision that its author had seen.
+    package var base: RevisionID?
+
+    package init(item: ItemID, version: ItemVersion, base: RevisionID?) {
+        self.item = item
+        self.version = version
+        self.base = base
+    }
+}
+
+/// Everything besides the catalogue that a decision depends on: who commits, and when.
+package struct CommitContext: Hashable, Sendable {
+    /// The device's name, for people.
+    package var device: String
+    /// The server's clock.
+    package var now: Timestamp
+    /// The device's clock when it sent the batch; zero if it did not say.
+    package var deviceClock: Timestamp
+    /// The account's quota is used up: what needs new chunks is refused.
+    package var isQuotaExceeded: Bool
+
+    package init(device: String, now: Timestamp, deviceClock: Timestamp, isQuotaExceeded: Bool = false) {
+        self.device = device
+        self.now = now
+        self.deviceClock = deviceClock
+        self.isQuotaExceeded = isQuotaExceeded
+    }
+
+    /// The time of a change on its device, corrected by the difference of the clocks and never later than now.
+    package func corrected(_ edited: Timestamp) -> Timestamp {
+        guard deviceClock.nanoseconds != 0 else { return min(edited, now) }
+        let (offset, offsetOverflow) = now.nanoseconds.subtractingReportingOverflow(deviceClock.nanoseconds)
+        let (time, overflow) = edited.nanoseconds.addingReportingOverflow(offset)
+        guard !offsetOverflow, !overflow else { return min(edited, now) }
+        return min(Timestamp(nanoseconds: time), now)
+    }
+}
+
+/// What is to be done about one operation.
+package enum CommitDecision: Hashable, Sendable {
+    /// Nothing changes.
+    case answer(OperationOutcome)
+    /// The answer is `committed` with the changed item.
+    case change(CommitChange)
+}
+
+/// What a commit writes: always exactly one item, which gets the next log position.
+package struct CommitChange: Hashable, Sendable {
+    /// The item as it will be, but for its position.
+    package var item: RemoteItem
+    /// Revisions to insert, or to write over by their id.
+    package var revisions: [StoredRevision]
+    /// A content that may be new to the container. Kept for good: every version needs it.
+    package var content: NewContent?
+
+    package struct NewContent: Hashable, Sendable {
+        package var id: ContentID
+        package var manifest: Manifest
+
+        package init(id: ContentID, manifest: Manifest) {
+            self.id = id
+            self.manifest = manifest
+        }
+    }
+
+    package init(item: RemoteItem, revisions: [StoredRevision] = [], content: NewContent? = nil) {
+        self.item = item
+        self.revisions = revisions
+        self.content = content
+    }
+}

@@ -1,0 +1,131 @@
+internal import UbiquityModel
+
+/// The columns that a remote and a synced row begin with, in this order.
+enum ItemColumns {
+    static let names = "id, parent, name, kind, revision, content, size, target, modified, mode, extended"
+    static let count = 11
+
+    static func values(
+        _ id: ItemID,
+        _ place: Place,
+        _ content: ItemContent,
+        _ attributes: ItemAttributes
+    ) -> [SQLValue] {
+        var values: [SQLValue] = []
+        values.reserveCapacity(16)
+        values.append(.identifier(id))
+        values.append(.identifier(place.parent))
+        values.append(.blob(place.name.bytes))
+        values.append(.integer(Int64(content.kind.rawValue)))
+        switch content {
+        case .folder:
+            values += [.null, .null, .integer(0), .null]
+        case .symlink(let target):
+            values += [.null, .null, .integer(Int64(target.count)), .blob(target)]
+        case .file(let file):
+            values += [.identifier(file.revision), file.content.map { .blob($0.bytes) } ?? .null, .integer(file.size), .null]
+        }
+        values.append(.integer(attributes.modified.nanoseconds))
+        values.append(.integer(Int64(attributes.mode)))
+        values.append(attributes.extended.isEmpty ? .null : .blob(ExtendedCoding.encode(attributes.extended)))
+        return values
+    }
+
+    static func decode(
+        _ row: SQLRow
+    ) throws -> (id: ItemID, place: Place, content: ItemContent, attributes: ItemAttributes) {
+        guard let id = row.identifier(0, ItemKindTag.self), let parent = row.identifier(1, ItemKindTag.self),
+            let name = row.blob(2).flatMap({ try? Name(bytes: $0) }), let content = content(row)
+        else { throw ReplicaError.corrupted("a row of the state database") }
+        var extended = [[UInt8]: [UInt8]]()
+        if let encoded = row.blob(10) { extended = try ExtendedCoding.decode(encoded) }
+        let attributes = ItemAttributes(
+            modified: Timestamp(nanoseconds: row.integer(8)),
+            mode: UInt16(truncatingIfNeeded: row.integer(9)),
+            extended: extended
+        )
+        return (id, Place(parent: parent, name: name), content, attributes)
+    }
+
+    private static func content(_ row: SQLRow) -> ItemContent? {
+        switch UInt8(exactly: row.integer(3)).flatMap(ItemKind.init(rawValue:)) {
+        case .folder: return .folder
+        case .symlink: return row.blob(7).map { .symlink(target: $0) }
+        case .file:
+            guard let revision = row.identifier(4, RevisionKindTag.self) else { return nil }
+            return .file(FileContent(revision: revision, content: row.blob(5).flatMap { ContentID(bytes: $0) }, size: row.integer(6)))
+        case nil: return nil
+        }
+    }
+}
+
+/// Extended attributes as one value, sorted, so that equal sets are equal bytes.
+enum ExtendedCoding {
+    static func encode(_ attributes: [[UInt8]: [UInt8]]) -> [UInt8] {
+        var writer = ByteWriter()
+        for (name, value) in attributes.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            writer.prefixed(name)
+            writer.prefixed(value)
+        }
+        return writer.result
+    }
+
+    static func decode(_ bytes: [UInt8]) throws -> [[UInt8]: [UInt8]] {
+        var reader = ByteReader(bytes)
+        var result = [[UInt8]: [UInt8]]()
+        while !reader.isAtEnd {
+            guard let name = reader.prefixed(), let value = reader.prefixed() else {
+                throw ReplicaError.corrupted("the extended attributes in a row of the state database")
+            }
+            result[name] = value
+        }
+        return result
+    }
+}
+
+/// Conflict versions as one value.
+enum VersionCoding {
+    static func encode(_ versions: [ItemVersion]) -> [UInt8] {
+        var writer = ByteWriter()
+        for version in versions {
+            writer.bytes(version.revision.bytes)
+            writer.integer(version.kind.rawValue)
+            writer.bytes(version.content.bytes)
+            writer.integer(version.size)
+            writer.integer(version.edited.nanoseconds)
+            writer.integer(version.modified.nanoseconds)
+            writer.prefixed(Array(version.device.utf8))
+            writer.prefixed(version.name.bytes)
+        }
+        return writer.result
+    }
+
+    static func decode(_ bytes: [UInt8]) throws -> [ItemVersion] {
+        var reader = ByteReader(bytes)
+        var result: [ItemVersion] = []
+        while !reader.isAtEnd {
+            guard let revision = reader.bytes(16).flatMap({ RevisionID(bytes: $0) }),
+                let kind = reader.integer(UInt8.self).flatMap(ItemVersion.Kind.init(rawValue:)),
+                let content = reader.bytes(32).flatMap({ ContentID(bytes: $0) }),
+                let size = reader.integer(Int64.self),
+                let edited = reader.integer(Int64.self),
+                let modified = reader.integer(Int64.self),
+                let device = reader.prefixed(),
+                let name = reader.prefixed().flatMap({ try? Name(bytes: $0) })
+            else { throw ReplicaError.corrupted("the versions in a row of the state database") }
+            result.append(
+                ItemVersion(
+                    revision: revision,
+                    kind: kind,
+                    content: content,
+                    size: size,
+                    edited: Timestamp(nanoseconds: edited),
+                    modified: Timestamp(nanoseconds: modified),
+                    device: String(decoding: device, as: UTF8.self),
+                    name: name
+                )
+            )
+        }
+        return result
+    }
+}

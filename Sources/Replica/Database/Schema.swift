@@ -1,0 +1,77 @@
+internal import GRDB
+internal import UbiquityModel
+
+/// The tables, and how an older file becomes a current one.
+enum Schema {
+    /// "Ubiq": a file with another number is none of ours.
+    private static let applicationID: Int32 = 0x5562_6971
+
+    static func prepare(_ database: Database, path: String) throws {
+        let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+        let version = try UInt32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        guard application == applicationID || (application == 0 && version == 0) else { throw ReplicaError.corrupted(path) }
+        guard version <= FormatVersion.stateDatabase else {
+            throw ReplicaError.tooNew(what: path, version: version)
+        }
+        guard version < FormatVersion.stateDatabase else { return }
+        try database.execute(sql: tables)
+        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
+    }
+
+    /// Ids are random, so tables are kept in order of arrival (rowid) with an index by id: a million rows are written without touching
+    /// a random page of wide rows each time. `pending` holds the ids on which `remote` and `synced` differ, in the same transactions.
+    private static let tables = """
+        CREATE TABLE remote (
+            id BLOB NOT NULL UNIQUE,
+            parent BLOB NOT NULL,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            revision BLOB,
+            content BLOB,
+            size INTEGER NOT NULL,
+            target BLOB,
+            modified INTEGER NOT NULL,
+            mode INTEGER NOT NULL,
+            extended BLOB,
+            position INTEGER NOT NULL,
+            deleted INTEGER NOT NULL,
+            author TEXT NOT NULL,
+            edited INTEGER NOT NULL,
+            conflicts BLOB
+        ) STRICT;
+        CREATE INDEX remotePlace ON remote (parent, name);
+        CREATE INDEX remoteConflicts ON remote (id) WHERE conflicts IS NOT NULL;
+        CREATE TABLE synced (
+            id BLOB NOT NULL UNIQUE,
+            parent BLOB NOT NULL,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            revision BLOB,
+            content BLOB,
+            size INTEGER NOT NULL,
+            target BLOB,
+            modified INTEGER NOT NULL,
+            mode INTEGER NOT NULL,
+            extended BLOB,
+            inode BLOB,
+            localSize INTEGER,
+            localModified INTEGER,
+            localChanged INTEGER,
+            isDataless INTEGER
+        ) STRICT;
+        CREATE INDEX syncedPlace ON synced (parent, name);
+        CREATE INDEX syncedInode ON synced (inode) WHERE inode IS NOT NULL;
+        CREATE TABLE pending (id BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+        CREATE TABLE manifests (content BLOB NOT NULL UNIQUE, entries BLOB NOT NULL) STRICT;
+        CREATE TABLE ranges (
+            item BLOB NOT NULL,
+            revision BLOB NOT NULL,
+            present BLOB NOT NULL,
+            PRIMARY KEY (item, revision)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE pins (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+        CREATE TABLE held (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+        CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+        """
+}

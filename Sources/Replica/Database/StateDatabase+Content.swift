@@ -1,0 +1,82 @@
+internal import GRDB
+package import UbiquityModel
+
+/// Manifests, and which ranges of dataless files are here.
+extension StateDatabase {
+    package func manifest(_ content: ContentID) throws(ReplicaError) -> Manifest? {
+        try reading { database in
+            try database.row("SELECT entries FROM manifests WHERE content = ?", [.blob(content.bytes)]) { row in
+                guard let manifest = Manifest(encoded: row.blob(0) ?? []) else {
+                    throw ReplicaError.corrupted("a manifest in the state database")
+                }
+                return manifest
+            }
+        }
+    }
+
+    package func write(manifests: [ContentID: Manifest]) throws(ReplicaError) {
+        guard !manifests.isEmpty else { return }
+        try writing { try ManifestTable.write($0, manifests) }
+    }
+
+    /// Removes manifests of contents that neither tree names, but those of `kept`. They can be had from the server again.
+    package func pruneManifests(keeping kept: Set<ContentID> = []) throws(ReplicaError) {
+        try writing { database in
+            let unused = try database.rows(ManifestTable.unused) { $0.blob(0).flatMap { ContentID(bytes: $0) } }
+            for content in unused.compactMap({ $0 }) where !kept.contains(content) {
+                try database.run("DELETE FROM manifests WHERE content = ?", [.blob(content.bytes)])
+            }
+        }
+    }
+
+    /// What of a dataless file was durable on the disk when last written down.
+    package func ranges(_ item: ItemID, _ revision: RevisionID) throws(ReplicaError) -> ByteRangeSet? {
+        let key: [SQLValue] = [.identifier(item), .identifier(revision)]
+        return try reading { database in
+            try database.row("SELECT present FROM ranges WHERE item = ? AND revision = ?", key) { row in
+                guard let ranges = ByteRangeSet(encoded: row.blob(0) ?? []) else {
+                    throw ReplicaError.corrupted("the ranges of a file in the state database")
+                }
+                return ranges
+            }
+        }
+    }
+
+    /// Only what `PlaceholderFile.synchronize` returned: durable content. Those of other revisions of the item are dropped.
+    package func write(
+        ranges: ByteRangeSet,
+        _ item: ItemID,
+        _ revision: RevisionID
+    ) throws(ReplicaError) {
+        try writing { database in
+            try database.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)])
+            try database.run(
+                "INSERT INTO ranges (item, revision, present) VALUES (?, ?, ?)",
+                [.identifier(item), .identifier(revision), .blob(ranges.encoded)]
+            )
+        }
+    }
+
+    /// Before an eviction, and once a file is whole.
+    package func removeRanges(_ item: ItemID) throws(ReplicaError) {
+        try writing { try $0.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)]) }
+    }
+}
+
+enum ManifestTable {
+    static let unused = """
+        SELECT content FROM manifests WHERE content NOT IN (
+            SELECT content FROM remote WHERE content IS NOT NULL UNION SELECT content FROM synced WHERE content IS NOT NULL
+        )
+        """
+
+    static func write(_ database: Database, _ manifests: [ContentID: Manifest]) throws {
+        for (content, manifest) in manifests.sorted(by: { $0.key < $1.key }) {
+            // A content's name says all of its manifest: one that is there is the same.
+            try database.run(
+                "INSERT OR IGNORE INTO manifests (content, entries) VALUES (?, ?)",
+                [.blob(content.bytes), .blob(manifest.encoded)]
+            )
+        }
+    }
+}

@@ -1,0 +1,83 @@
+internal import GRDB
+package import UbiquityModel
+
+/// Marks on items, and what is known of the container as a whole.
+extension StateDatabase {
+    package func pins() throws(ReplicaError) -> Set<ItemID> { try reading { try MarkTable.fetch($0, "pins") } }
+
+    package func setPinned(_ isPinned: Bool, _ items: [ItemID]) throws(ReplicaError) {
+        try writing { try MarkTable.write($0, "pins", isPinned, items) }
+    }
+
+    /// Items whose deletion waits for a word of the user.
+    package func held() throws(ReplicaError) -> Set<ItemID> { try reading { try MarkTable.fetch($0, "held") } }
+
+    package func setHeld(_ isHeld: Bool, _ items: [ItemID]) throws(ReplicaError) {
+        try writing { try MarkTable.write($0, "held", isHeld, items) }
+    }
+
+    /// Up to where the log is known; `nil` before the first page.
+    package func position() throws(ReplicaError) -> LogPosition? {
+        try reading { try MetaTable.read($0, .position).map(MetaTable.decodePosition) }
+    }
+
+    /// What the server last gave this device, to tell it from a copy of itself.
+    package func nonce() throws(ReplicaError) -> [UInt8]? { try reading { try MetaTable.read($0, .nonce) } }
+
+    package func setNonce(_ nonce: [UInt8]) throws(ReplicaError) { try writing { try MetaTable.write($0, .nonce, nonce) } }
+
+    /// Whether the service said goodbye: else a scan is due.
+    package func wasStoppedCleanly() throws(ReplicaError) -> Bool { try reading { try MetaTable.read($0, .cleanStop) == [1] } }
+
+    package func setStoppedCleanly(_ isClean: Bool) throws(ReplicaError) {
+        try writing { try MetaTable.write($0, .cleanStop, [isClean ? 1 : 0]) }
+    }
+
+    /// Whether the first full listing has come to its end.
+    package func isListed() throws(ReplicaError) -> Bool { try reading { try MetaTable.read($0, .listed) == [1] } }
+
+    package func setListed(_ isListed: Bool) throws(ReplicaError) {
+        try writing { try MetaTable.write($0, .listed, [isListed ? 1 : 0]) }
+    }
+}
+
+private enum MarkTable {
+    static func fetch(_ database: Database, _ table: String) throws -> Set<ItemID> {
+        Set(try database.rows("SELECT item FROM \(table)") { $0.identifier(0, ItemKindTag.self) }.compactMap { $0 })
+    }
+
+    static func write(_ database: Database, _ table: String, _ isMarked: Bool, _ items: [ItemID]) throws {
+        let sql = isMarked ? "INSERT OR IGNORE INTO \(table) (item) VALUES (?)" : "DELETE FROM \(table) WHERE item = ?"
+        for item in items { try database.run(sql, [.identifier(item)]) }
+    }
+}
+
+enum MetaTable {
+    enum Key: String { case position, nonce, cleanStop, listed }
+
+    static func read(_ database: Database, _ key: Key) throws -> [UInt8]? {
+        try database.row("SELECT value FROM meta WHERE key = ?", [.text(key.rawValue)]) { $0.blob(0) ?? [] }
+    }
+
+    static func write(_ database: Database, _ key: Key, _ value: [UInt8]) throws {
+        try database.run(
+            "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            [.text(key.rawValue), .blob(value)]
+        )
+    }
+
+    static func encode(_ position: LogPosition) -> [UInt8] {
+        var writer = ByteWriter()
+        writer.integer(position.counter)
+        writer.prefixed(position.hash)
+        return writer.result
+    }
+
+    static func decodePosition(_ bytes: [UInt8]) throws -> LogPosition {
+        var reader = ByteReader(bytes)
+        guard let counter = reader.integer(UInt64.self), let hash = reader.prefixed() else {
+            throw ReplicaError.corrupted("the log position in the state database")
+        }
+        return LogPosition(counter: counter, hash: hash)
+    }
+}

@@ -1,0 +1,133 @@
+internal import GRDB
+package import UbiquityModel
+
+/// The remote tree: what the server last said.
+extension StateDatabase {
+    package func remote(_ id: ItemID) throws(ReplicaError) -> RemoteItem? { try reading { try RemoteTable.fetch($0, id) } }
+
+    /// The live items of a name: one, or several while some are only announced.
+    package func remote(at place: Place) throws(ReplicaError) -> [RemoteItem] {
+        try reading { try RemoteTable.fetch($0, "parent = ? AND name = ? AND NOT deleted ORDER BY id", place.values) }
+    }
+
+    /// The live items in a folder, by name.
+    package func remoteChildren(of parent: ItemID) throws(ReplicaError) -> [RemoteItem] {
+        try reading { try RemoteTable.fetch($0, "parent = ? AND NOT deleted ORDER BY name, id", [.identifier(parent)]) }
+    }
+
+    /// Everything, tombstones too, in order of ids, in pages.
+    package func remoteItems(after id: ItemID?, limit: Int) throws(ReplicaError) -> [RemoteItem] {
+        try reading { try RemoteTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))]) }
+    }
+
+    /// The path of an item in the remote tree; `nil` if it or a folder above it is not known.
+    package func remotePath(of id: ItemID) throws(ReplicaError) -> ItemPath? {
+        try readingSnapshot { try ItemChain.path($0, of: id, in: "remote") }
+    }
+
+    /// Live items with unresolved conflict versions.
+    package func conflicts() throws(ReplicaError) -> [RemoteItem] {
+        try reading { try RemoteTable.fetch($0, "conflicts IS NOT NULL AND NOT deleted ORDER BY id", []) }
+    }
+
+    /// A page of the feed, in one transaction: the items, their manifests, and up to where the log is known now.
+    ///
+    /// An item is not written if a later state of it is known already (an answer to a commit may overtake the feed), unless
+    /// `overwriting`: for a full listing from a server that does not know our position.
+    package func write(
+        remote items: [RemoteItem],
+        manifests: [ContentID: Manifest] = [:],
+        position: LogPosition?,
+        overwriting: Bool = false
+    ) throws(ReplicaError) {
+        try writing { database in
+            try RemoteTable.write(database, items, overwriting: overwriting)
+            try ManifestTable.write(database, manifests)
+            if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
+        }
+    }
+
+    /// Forgets what the server turned out not to have. Synced rows of these items are pending from then on.
+    package func removeRemote(_ ids: [ItemID]) throws(ReplicaError) {
+        try writing { database in
+            for id in ids {
+                try database.run("DELETE FROM remote WHERE id = ?", [.identifier(id)])
+                try PendingTable.refresh(database, id)
+            }
+        }
+    }
+}
+
+enum RemoteTable {
+    private static let columns = ItemColumns.names + ", position, deleted, author, edited, conflicts"
+    private static let upsert = """
+        INSERT INTO remote (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (id) DO UPDATE SET
+            parent = excluded.parent, name = excluded.name, kind = excluded.kind, revision = excluded.revision,
+            content = excluded.content, size = excluded.size, target = excluded.target, modified = excluded.modified,
+            mode = excluded.mode, extended = excluded.extended, position = excluded.position, deleted = excluded.deleted,
+            author = excluded.author, edited = excluded.edited, conflicts = excluded.conflicts
+        """
+    private static let upsertNewer = upsert + " WHERE excluded.position >= remote.position"
+
+    static func write(_ database: Database, _ items: [RemoteItem], overwriting: Bool = false) throws {
+        for item in items {
+            var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)
+            values.append(.integer(Int64(bitPattern: item.position)))
+            values.append(.integer(item.isDeleted ? 1 : 0))
+            values.append(.text(item.author))
+            values.append(.integer(item.edited.nanoseconds))
+            values.append(item.conflicts.isEmpty ? .null : .blob(VersionCoding.encode(item.conflicts)))
+            try database.run(overwriting ? upsert : upsertNewer, values)
+            try PendingTable.refresh(database, item.id)
+        }
+    }
+
+    static func fetch(_ database: Database, _ id: ItemID) throws -> RemoteItem? {
+        try database.row("SELECT \(columns) FROM remote WHERE id = ?", [.identifier(id)], decode)
+    }
+
+    static func fetch(_ database: Database, _ condition: String, _ values: [SQLValue]) throws -> [RemoteItem] {
+        try database.rows("SELECT \(columns) FROM remote WHERE \(condition)", values, decode)
+    }
+
+    private static func decode(_ row: SQLRow) throws -> RemoteItem {
+        let item = try ItemColumns.decode(row)
+        let next = ItemColumns.count
+        return RemoteItem(
+            id: item.id,
+            place: item.place,
+            content: item.content,
+            attributes: item.attributes,
+            position: UInt64(bitPattern: row.integer(next)),
+            isDeleted: row.integer(next + 1) != 0,
+            author: row.text(next + 2),
+            edited: Timestamp(nanoseconds: row.integer(next + 3)),
+            conflicts: try row.blob(next + 4).map(VersionCoding.decode) ?? []
+        )
+    }
+}
+
+extension Place {
+    var values: [SQLValue] { [.identifier(parent), .blob(name.bytes)] }
+}
+
+/// Follows parents up to the root.
+enum ItemChain {
+    /// More levels than any tree has; a circle, which no tree has either, ends here.
+    private static let limit = 65_536
+
+    static func path(_ database: Database, of id: ItemID, in table: String) throws -> ItemPath? {
+        var names: [Name] = []
+        var next = id
+        while next != .root, names.count < limit {
+            let link = try database.row("SELECT parent, name FROM \(table) WHERE id = ?", [.identifier(next)]) { row in
+                (row.identifier(0, ItemKindTag.self), row.blob(1).flatMap { try? Name(bytes: $0) })
+            }
+            guard case (let parent?, let name?)? = link else { return nil }
+            names.append(name)
+            next = parent
+        }
+        return next == .root ? ItemPath(names.reversed()) : nil
+    }
+}

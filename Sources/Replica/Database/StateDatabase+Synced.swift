@@ -1,0 +1,123 @@
+internal import GRDB
+package import UbiquityModel
+
+/// The synced tree: what this device and the server last agreed on.
+extension StateDatabase {
+    package func synced(_ id: ItemID) throws(ReplicaError) -> SyncedItem? { try reading { try SyncedTable.fetch($0, id) } }
+
+    package func synced(at place: Place) throws(ReplicaError) -> SyncedItem? {
+        try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id LIMIT 1", place.values).first }
+    }
+
+    /// The items of an inode: several if it has several names.
+    package func synced(key: InodeKey) throws(ReplicaError) -> [SyncedItem] {
+        try reading { try SyncedTable.fetch($0, "inode = ? ORDER BY id", [.blob(key.bytes)]) }
+    }
+
+    /// The items in a folder, by name.
+    package func syncedChildren(of parent: ItemID) throws(ReplicaError) -> [SyncedItem] {
+        try reading { try SyncedTable.fetch($0, "parent = ? ORDER BY name, id", [.identifier(parent)]) }
+    }
+
+    /// Everything, in order of ids, in pages.
+    package func syncedItems(after id: ItemID?, limit: Int) throws(ReplicaError) -> [SyncedItem] {
+        try reading { try SyncedTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))]) }
+    }
+
+    /// A folder's items at all depths, without itself, each after its folder.
+    package func syncedSubtree(of root: ItemID) throws(ReplicaError) -> [SyncedItem] {
+        try reading { try SyncedTable.fetchSubtree($0, root) }
+    }
+
+    /// The path of an item in the synced tree; `nil` if it or a folder above it is not in it.
+    package func syncedPath(of id: ItemID) throws(ReplicaError) -> ItemPath? {
+        try readingSnapshot { try ItemChain.path($0, of: id, in: "synced") }
+    }
+
+    /// One transaction. Only for inodes that are durable (architecture section 4, "Order").
+    ///
+    /// - Parameter remote: the answers to a commit, which are the server's word as much as the feed is.
+    package func apply(
+        _ changes: SyncedChanges,
+        remote: [RemoteItem] = [],
+        manifests: [ContentID: Manifest] = [:]
+    ) throws(ReplicaError) {
+        try writing { database in
+            try RemoteTable.write(database, remote)
+            try SyncedTable.apply(database, changes)
+            try ManifestTable.write(database, manifests)
+        }
+    }
+
+    package func write(synced items: [SyncedItem]) throws(ReplicaError) { try apply(SyncedChanges(upserts: items)) }
+}
+
+enum SyncedTable {
+    private static let columns = ItemColumns.names + ", inode, localSize, localModified, localChanged, isDataless"
+    private static let upsert = """
+        INSERT INTO synced (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (id) DO UPDATE SET
+            parent = excluded.parent, name = excluded.name, kind = excluded.kind, revision = excluded.revision,
+            content = excluded.content, size = excluded.size, target = excluded.target, modified = excluded.modified,
+            mode = excluded.mode, extended = excluded.extended, inode = excluded.inode, localSize = excluded.localSize,
+            localModified = excluded.localModified, localChanged = excluded.localChanged, isDataless = excluded.isDataless
+        """
+    private static let subtree = """
+        WITH RECURSIVE below (id, depth) AS (
+            SELECT id, 1 FROM synced WHERE parent = ?
+            UNION
+            SELECT synced.id, below.depth + 1 FROM below CROSS JOIN synced ON synced.parent = below.id WHERE below.depth < 65536
+        )
+        SELECT \(columns) FROM below CROSS JOIN synced USING (id) ORDER BY depth, parent, name
+        """
+
+    static func apply(_ database: Database, _ changes: SyncedChanges) throws {
+        for id in changes.removals {
+            try database.run("DELETE FROM synced WHERE id = ?", [.identifier(id)])
+            try PendingTable.refresh(database, id)
+        }
+        for item in changes.upserts {
+            var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)
+            if let local = item.local {
+                values.append(.blob(local.key.bytes))
+                values.append(.integer(local.size))
+                values.append(.integer(local.modified.nanoseconds))
+                values.append(.integer(local.changed.nanoseconds))
+                values.append(.integer(local.isDataless ? 1 : 0))
+            } else {
+                values += Array(repeating: .null, count: 5)
+            }
+            try database.run(upsert, values)
+            try PendingTable.refresh(database, item.id)
+        }
+    }
+
+    static func fetch(_ database: Database, _ id: ItemID) throws -> SyncedItem? {
+        try database.row("SELECT \(columns) FROM synced WHERE id = ?", [.identifier(id)], decode)
+    }
+
+    static func fetch(_ database: Database, _ condition: String, _ values: [SQLValue]) throws -> [SyncedItem] {
+        try database.rows("SELECT \(columns) FROM synced WHERE \(condition)", values, decode)
+    }
+
+    static func fetchSubtree(_ database: Database, _ root: ItemID) throws -> [SyncedItem] {
+        try database.rows(subtree, [.identifier(root)], decode)
+    }
+
+    private static func decode(_ row: SQLRow) throws -> SyncedItem {
+        let item = try ItemColumns.decode(row)
+        let next = ItemColumns.count
+        var local: LocalEvidence?
+        if let bytes = row.blob(next) {
+            guard let key = InodeKey(bytes: bytes) else { throw ReplicaError.corrupted("an inode's key in the state database") }
+            local = LocalEvidence(
+                key: key,
+                size: row.integer(next + 1),
+                modified: Timestamp(nanoseconds: row.integer(next + 2)),
+                changed: Timestamp(nanoseconds: row.integer(next + 3)),
+                isDataless: row.integer(next + 4) != 0
+            )
+        }
+        return SyncedItem(id: item.id, place: item.place, content: item.content, attributes: item.attributes, local: local)
+    }
+}

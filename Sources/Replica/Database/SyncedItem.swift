@@ -1,0 +1,67 @@
+package import UbiquityModel
+
+/// A row of the synced tree: the last state on which this device and the server agreed.
+package struct SyncedItem: Hashable, Sendable {
+    package var id: ItemID
+    package var place: Place
+    package var content: ItemContent
+    package var attributes: ItemAttributes
+    /// `nil`: agreed on, but nothing is here yet.
+    package var local: LocalEvidence?
+
+    package init(
+        id: ItemID,
+        place: Place,
+        content: ItemContent,
+        attributes: ItemAttributes,
+        local: LocalEvidence?
+    ) {
+        self.id = id
+        self.place = place
+        self.content = content
+        self.attributes = attributes
+        self.local = local
+    }
+
+    /// What the server said, as agreed on.
+    package init(_ item: RemoteItem, local: LocalEvidence?) {
+        self.init(id: item.id, place: item.place, content: item.content, attributes: item.attributes, local: local)
+    }
+}
+
+/// A batch of changes of the synced tree, written in one transaction.
+package struct SyncedChanges: Hashable, Sendable {
+    package var upserts: [SyncedItem]
+    package var removals: [ItemID]
+
+    package init(upserts: [SyncedItem] = [], removals: [ItemID] = []) {
+        self.upserts = upserts
+        self.removals = removals
+    }
+
+    package var isEmpty: Bool { upserts.isEmpty && removals.isEmpty }
+}
+
+/// An item on which the remote and the synced tree differ.
+package struct ItemDifference: Hashable, Sendable {
+    package var id: ItemID
+    package var remote: RemoteItem?
+    package var synced: SyncedItem?
+}
+
+/// How many rows there are of what, for `status`.
+package struct StateCounts: Hashable, Sendable {
+    /// Items that live in the cloud.
+    package var remote = 0
+    package var synced = 0
+    /// Remote and synced differ.
+    package var pending = 0
+    package var dataless = 0
+    /// Bytes of the dataless files.
+    package var datalessBytes: Int64 = 0
+    package var pinned = 0
+    /// Deletions that wait for a word of the user.
+    package var held = 0
+    /// Items with unresolved conflict versions.
+    package var conflicted = 0
+}

@@ -1,0 +1,375 @@
+import Logging
+import Driver
+import EngineCore
+import Reconciliation
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// What others changed, applied here: prepared beside the tree, published by one rename that checks what it replaces.
+extension ContainerEngine {
+    /// Applies that run at the same time.
+    private static let width = 8
+
+    func apply(_ pass: Pass) async {
+        let waiting = pass.all.filter { $0.verdict == nil && !$0.applies.isEmpty }
+        guard !waiting.isEmpty else { return }
+        let structural = waiting.filter(isStructural).map { ($0, applyDepth($0)) }
+        // Folders come into being from the top down and go from the bottom up; files in between, side by side.
+        for (candidate, _) in structural.filter({ !vanishes($0.0) }).sorted(by: { $0.1 < $1.1 }) { await apply(candidate, pass) }
+        let files = waiting.filter { !isStructural($0) }
+        for start in stride(from: 0, to: files.count, by: Self.width) {
+            let group = Array(files[start..<min(files.count, start + Self.width)])
+            await applyTogether(group, pass)
+        }
+        for (candidate, _) in structural.filter({ vanishes($0.0) }).sorted(by: { $0.1 > $1.1 }) { await apply(candidate, pass) }
+    }
+
+    /// The engine's thread takes each up again where its disk work ends; nothing of the candidates is shared across threads.
+    private func applyTogether(_ group: [Candidate], _ pass: Pass) async {
+        let ids = group.map(\.id)
+        let box = PassBox(pass)
+        await withTaskGroup(of: Void.self) { tasks in
+            for id in ids { tasks.addTask { await self.applyOne(id, box) } }
+        }
+    }
+
+    private func applyOne(_ id: ItemID, _ box: PassBox) async {
+        if let candidate = box.pass.candidates[id] { await apply(candidate, box.pass) }
+    }
+
+    private func isStructural(_ candidate: Candidate) -> Bool {
+        let kind = candidate.remote?.content.kind ?? candidate.synced?.content.kind
+        if kind == .folder { return true }
+        return candidate.applies.contains { step in
+            switch step {
+            case .planned(.move), .aside: true
+            case .planned(.appear), .planned(.replace), .planned(.attributes), .planned(.vanish): false
+            }
+        }
+    }
+
+    private func vanishes(_ candidate: Candidate) -> Bool {
+        candidate.applies.contains { if case .planned(.vanish) = $0 { true } else { false } }
+    }
+
+    private func applyDepth(_ candidate: Candidate) -> Int {
+        if let found = candidate.found { return replica.folders.path(of: found.place.folder)?.names.count ?? 0 }
+        return remotePath(of: candidate.id).names.count
+    }
+
+    private func apply(_ candidate: Candidate, _ pass: Pass) async {
+        for step in candidate.applies where candidate.verdict == nil {
+            switch step {
+            case .aside: await moveAside(candidate, pass)
+            case .planned(.appear): await appear(candidate, pass)
+            case .planned(.replace): await replace(candidate, pass)
+            case .planned(.move(let place)): await move(candidate, to: place, pass)
+            case .planned(.attributes(let changes)): await setAttributes(changes, candidate, pass)
+            case .planned(.vanish): await vanish(candidate, pass)
+            }
+        }
+        if candidate.verdict == nil { candidate.verdict = .done }
+    }
+
+    // MARK: Steps
+
+    private func appear(_ candidate: Candidate, _ pass: Pass) async {
+        guard let remote = candidate.remote else { return }
+        guard let folder = localFolder(of: remote.place.parent, pass) else {
+            candidate.verdict = .later(.seconds(1))
+            return
+        }
+        let place = LocalPlace(folder: folder, name: remote.place.name)
+        guard let path = path(of: place) else {
+            candidate.verdict = .later(.seconds(1))
+            return
+        }
+        if let reason = LocalOnly.reason(for: path) {
+            noteProblem(candidate, "stays in the cloud: \(reason.description)")
+            candidate.verdict = .parked
+            return
+        }
+        guard let staged = await stage(candidate, remote) else { return }
+        guard let state = await perform(
+            .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent), path, candidate, staged: staged)
+        else { return }
+        await settleApplied(remote, state, place, pass)
+        candidate.synced = pass.syncedRow(candidate.id)
+        if remote.content.kind == .file, state.isDataless, isPinned(remote) { fetchWhole(place) }
+    }
+
+    private func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
+        let replica = replica
+        do {
+            return try await BlockingPool.shared.run { try Preparation.stage(remote, in: replica) }
+        } catch {
+            noteDiskProblem(candidate, error)
+            return nil
+        }
+    }
+
+    /// New content for what is here. Dataless stays dataless; what is whole is downloaded first.
+    private func replace(_ candidate: Candidate, _ pass: Pass) async {
+        guard let remote = candidate.remote, let found = candidate.found, let path = path(of: found.place) else {
+            candidate.verdict = .again
+            return
+        }
+        let staged: String
+        if case .file(let file) = remote.content, !found.state.isDataless {
+            guard file.content != nil else {
+                // Announced only: the old content stays until the new one is complete.
+                candidate.verdict = .later(.seconds(5))
+                return
+            }
+            guard let name = await wholeContent(candidate, remote, file, found) else { return }
+            staged = name
+        } else {
+            guard let name = await stage(candidate, remote) else { return }
+            staged = name
+        }
+        let expected = Expectation.inode(LocalEvidence(found.state))
+        guard let state = await perform(
+            .publish(staged: staged, parent: found.place.folder, name: found.place.name, expecting: expected),
+            path,
+            candidate,
+            staged: staged
+        ) else { return }
+        if let old = candidate.synced, case .file(let file) = old.content { noteReplaced(file.revision, of: candidate.id) }
+        await settleApplied(remote, state, found.place, pass)
+        candidate.found?.state = state
+        if var row = pass.syncedRow(candidate.id) {
+            // The place is a step of its own.
+            row.place = candidate.synced?.place ?? row.place
+            replaceRow(row, pass)
+            candidate.synced = row
+        }
+    }
+
+    private func move(_ candidate: Candidate, to target: Place, _ pass: Pass) async {
+        guard let found = candidate.found, var row = candidate.synced, let from = path(of: found.place),
+            let folder = localFolder(of: target.parent, pass)
+        else {
+            candidate.verdict = .later(.milliseconds(200))
+            return
+        }
+        let mutation = Mutation.move(
+            fromParent: found.place.folder,
+            fromName: found.place.name,
+            toParent: folder,
+            toName: target.name,
+            expecting: LocalEvidence(found.state)
+        )
+        guard let state = await perform(mutation, from, candidate) else { return }
+        if state.kind == .folder { replica.folders.move(state.key, parent: folder, name: target.name) }
+        refusedMoves.remove(candidate.id)
+        row.place = target
+        row.local = LocalEvidence(state)
+        replaceRow(row, pass)
+        candidate.synced = row
+        candidate.found?.place = LocalPlace(folder: folder, name: target.name)
+        candidate.found?.state = state
+        pass.foldersTouched.formUnion([found.place.folder, folder])
+        moves[state.key] = nil
+    }
+
+    private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
+        guard let found = candidate.found, var row = candidate.synced, let path = path(of: found.place) else { return }
+        var extended: (set: [[UInt8]: [UInt8]], remove: [[UInt8]])?
+        if let wanted = changes.extended {
+            let removed = found.attributes.extended.keys.filter { wanted[$0] == nil }
+            extended = (wanted, removed.sorted { $0.lexicographicallyPrecedes($1) })
+        }
+        let mutation = Mutation.setAttributes(
+            parent: found.place.folder,
+            name: found.place.name,
+            expecting: LocalEvidence(found.state),
+            modified: changes.modified,
+            mode: changes.mode,
+            extended: extended
+        )
+        guard let state = await perform(mutation, path, candidate) else { return }
+        if let modified = changes.modified { row.attributes.modified = modified }
+        if let mode = changes.mode { row.attributes.mode = mode }
+        if let extended = changes.extended { row.attributes.extended = extended }
+        row.local = LocalEvidence(state)
+        replaceRow(row, pass)
+        candidate.synced = row
+        candidate.found?.state = state
+    }
+
+    private func vanish(_ candidate: Candidate, _ pass: Pass) async {
+        guard let found = candidate.found, let path = path(of: found.place) else {
+            pass.changes.removals.append(candidate.id)
+            return
+        }
+        let isFolder = found.state.kind == .folder
+        let mutation = Mutation.remove(
+            parent: found.place.folder,
+            name: found.place.name,
+            expecting: LocalEvidence(found.state),
+            isFolder: isFolder
+        )
+        guard await performed(mutation, path, candidate, pass) else { return }
+        if isFolder { replica.folders.remove(found.state.key) }
+        pass.changes.upserts.removeAll { $0.id == candidate.id }
+        pass.changes.removals.append(candidate.id)
+        pass.foldersTouched.insert(found.place.folder)
+    }
+
+    /// The local item takes the next free name, and is looked at anew under it.
+    private func moveAside(_ candidate: Candidate, _ pass: Pass) async {
+        guard let found = candidate.found, let path = path(of: found.place) else { return }
+        for number in 2..<10_000 {
+            let name = found.place.name.numbered(number)
+            let place = LocalPlace(folder: found.place.folder, name: name)
+            let isTaken = (try? observe(place)) ?? nil != nil
+            let isTakenThere = ((try? replica.database.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
+            guard !isTaken, !isTakenThere else { continue }
+            let mutation = Mutation.move(
+                fromParent: found.place.folder,
+                fromName: found.place.name,
+                toParent: found.place.folder,
+                toName: name,
+                expecting: LocalEvidence(found.state)
+            )
+            guard let state = await perform(mutation, path, candidate) else { return }
+            if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) }
+            if candidate.synced != nil { moves[state.key] = place }
+            aspects[place, default: []].formUnion([.entry, .content])
+            handle(.changed(place, isOpen: false))
+            logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(name)"])
+            return
+        }
+        candidate.verdict = .failed
+    }
+
+    // MARK: Acting
+
+    private func perform(
+        _ mutation: Mutation,
+        _ path: ItemPath,
+        _ candidate: Candidate,
+        staged: String? = nil
+    ) async -> LocalState? {
+        switch await act(mutation, path) {
+        case .success(let result):
+            return result.state
+        case .failure(let failure):
+            if let staged { discard(staged) }
+            note(failure, candidate)
+            return nil
+        case nil:
+            if let staged { discard(staged) }
+            waitForClaim(path, candidate)
+            return nil
+        }
+    }
+
+    private func performed(_ mutation: Mutation, _ path: ItemPath, _ candidate: Candidate, _ pass: Pass) async -> Bool {
+        switch await act(mutation, path) {
+        case .success: return true
+        case .failure(.notEmpty):
+            noteNotEmpty(candidate)
+            return false
+        case .failure(let failure):
+            note(failure, candidate)
+            return false
+        case nil:
+            waitForClaim(path, candidate)
+            return false
+        }
+    }
+
+    /// `nil`: a program's claim covers the item.
+    private func act(_ mutation: Mutation, _ path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
+        guard let mount else { return .failure(.stale) }
+        guard let token = claims.begin(engineWrite: path) else { return nil }
+        let result = await withCheckedContinuation { continuation in
+            mount.apply(mutation) { continuation.resume(returning: $0) }
+        }
+        claims.end(token)
+        return result
+    }
+
+    private func waitForClaim(_ path: ItemPath, _ candidate: Candidate) {
+        candidate.verdict = .later(.seconds(30))
+        let claims = claims
+        let works = candidate.works
+        Task {
+            await claims.whenFree(path)
+            for work in works { self.handle(.woken(work)) }
+        }
+    }
+
+    private func note(_ failure: MutationFailure, _ candidate: Candidate) {
+        switch failure {
+        case .stale:
+            candidate.verdict = .later(.milliseconds(30))
+        case .busy:
+            candidate.verdict = .later(.seconds(5))
+            if let key = candidate.found?.state.key { waitingForClose[key, default: []].formUnion(candidate.works) }
+        case .notEmpty:
+            candidate.verdict = .later(.milliseconds(200))
+        case .system(let error):
+            noteDiskProblem(candidate, error)
+        }
+    }
+
+    func noteDiskProblem(_ candidate: Candidate, _ error: any Error) {
+        let isFull = error as? Errno == .noSpace || error as? Errno == .diskQuotaExceeded
+        noteProblem(candidate, isFull ? "no space left on this device" : "cannot be applied here: \(error)")
+        candidate.verdict = .failed
+    }
+
+    /// A folder that was deleted elsewhere has something in it here: if that is new, the folder survives with it.
+    private func noteNotEmpty(_ candidate: Candidate) {
+        guard let found = candidate.found else { return }
+        var somethingIsNew = true
+        if let folder = try? replica.tree.openFolder(key: found.state.key), let names = try? replica.tree.names(in: folder.raw) {
+            somethingIsNew = names.contains { name in
+                guard let row = try? replica.database.synced(at: Place(parent: candidate.id, name: name)) else { return true }
+                return (try? replica.database.remote(row.id))??.isDeleted != true
+            }
+        }
+        if somethingIsNew { revivals.insert(candidate.id) }
+        candidate.verdict = .later(.milliseconds(50))
+    }
+
+    private func discard(_ staged: String) {
+        let staging = replica.staging
+        BlockingPool.shared.submit { try? staging.remove(staged) }
+    }
+
+    // MARK: Recording
+
+    private func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
+        if state.kind == .folder {
+            replica.folders.insert(state.key, parent: place.folder, name: place.name)
+            pass.localFolders[remote.id] = state.key
+        }
+        replaceRow(SyncedItem(remote, local: LocalEvidence(state)), pass)
+        pass.foldersTouched.insert(place.folder)
+        if state.kind == .file { pass.written.append(place) }
+    }
+
+    private func replaceRow(_ row: SyncedItem, _ pass: Pass) {
+        pass.changes.upserts.removeAll { $0.id == row.id }
+        pass.changes.upserts.append(row)
+    }
+
+    private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? { pass.localFolders[item] ?? folderKey(of: item) }
+
+    /// Whoever still has the replaced content open may go on reading it.
+    private func noteReplaced(_ revision: RevisionID, of item: ItemID) {
+        downloader.replaced.note(revision, of: item)
+    }
+
+    /// A value that carries the pass across tasks that all run on the engine's own thread.
+    ///
+    /// `@unchecked Sendable`: only methods of the engine look into it, and those run on its executor.
+    private struct PassBox: @unchecked Sendable {
+        let pass: Pass
+        init(_ pass: Pass) { self.pass = pass }
+    }
+}

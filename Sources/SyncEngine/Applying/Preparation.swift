@@ -1,0 +1,34 @@
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// Prepares what is to appear, in the staging folder. Blocks: called on the pool.
+enum Preparation {
+    /// A folder, a symlink, an empty file or a placeholder with all its attributes.
+    /// - Returns: its name in the staging folder.
+    static func stage(_ remote: RemoteItem, in replica: Replica) throws(Errno) -> String {
+        switch remote.content {
+        case .folder:
+            let name = try replica.staging.makeFolder(mode: remote.attributes.mode)
+            let folder = try replica.staging.open(name, flags: O_RDONLY | O_DIRECTORY)
+            _ = try ExtendedAttributes.replaceSynced(folder.raw, with: remote.attributes.extended)
+            try setModified(folder.raw, remote.attributes.modified)
+            return name
+        case .symlink(let target):
+            return try replica.staging.makeSymlink(target: target)
+        case .file(let file) where file.size == 0 && file.content != nil:
+            let staged = StagedContent(try replica.staging.makeFile())
+            try staged.complete(size: 0, attributes: remote.attributes)
+            return staged.name
+        case .file(let file):
+            let placeholder = Placeholder(
+                revision: file.revision,
+                size: file.size,
+                modified: remote.attributes.modified,
+                mode: remote.attributes.mode
+            )
+            return try replica.staging.makePlaceholder(placeholder, extended: remote.attributes.extended).name
+        }
+    }
+}

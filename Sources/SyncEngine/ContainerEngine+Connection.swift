@@ -1,0 +1,116 @@
+import Logging
+import CloudClient
+import EngineCore
+import Replica
+import UbiquityModel
+
+/// The connection: a session, then a listing of what changed meanwhile, then the feed.
+extension ContainerEngine {
+    private static let listingLimit = 5000
+
+    func connect() async {
+        do throws(CloudError) {
+            _ = try await openSession()
+            host.filler.setOffline(false)
+            handle(.connected)
+            try await list()
+            connectionProblem = nil
+            handle(.caughtUp)
+            try await follow()
+            noteLost(.offline("the server ended the connection"))
+        } catch {
+            noteLost(error)
+        }
+    }
+
+    private func noteLost(_ error: CloudError) {
+        switch error {
+        case .cancelled:
+            return
+        case .revoked, .unauthorized:
+            connectionProblem = "\(error)"
+            logger.error("the server refuses this device", metadata: ["why": "\(error)"])
+            handle(.connectionRefused)
+        case .offline, .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer, .malformed:
+            if connectionProblem == nil { logger.info("connection lost", metadata: ["why": "\(error)"]) }
+            connectionProblem = "\(error)"
+            handle(.connectionLost(jitter: Double.random(in: 0..<1)))
+        }
+    }
+
+    /// Everything that changed since the last known position. A position that the server does not know is never rewound to: the
+    /// whole listing is taken, and what the server lacks is offered again.
+    private func list() async throws(CloudError) {
+        while true {
+            let since = position == .beginning ? nil : position
+            let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
+            if page.unknownPosition { return try await listFromBeginning() }
+            try record(page)
+            if !page.more { return }
+        }
+    }
+
+    private func listFromBeginning() async throws(CloudError) {
+        logger.notice("the server does not know this device's position: comparing everything")
+        var seen: Set<ItemID> = []
+        var since: LogPosition?
+        while true {
+            let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
+            for item in page.items { seen.insert(item.id) }
+            try record(page, overwriting: true)
+            since = page.position
+            if !page.more { break }
+        }
+        do {
+            // Missing there is not deleted: without a remote row the planner offers the item again.
+            try replica.database.removeRemote(try unlisted(seen))
+        } catch {
+            throw .offline("the device's database: \(error)")
+        }
+        handle(.remoteChanged)
+    }
+
+    private func unlisted(_ seen: Set<ItemID>) throws -> [ItemID] {
+        var missing: [ItemID] = []
+        var last: ItemID?
+        while true {
+            let page = try replica.database.remoteItems(after: last, limit: 1000)
+            missing += page.map(\.id).filter { !seen.contains($0) }
+            guard let end = page.last?.id else { return missing }
+            last = end
+        }
+    }
+
+    private func follow() async throws(CloudError) {
+        do {
+            for try await page in cloud.feed(container.id, since: position) {
+                if Task.isCancelled { throw CloudError.cancelled }
+                if page.unknownPosition { throw CloudError.offline("the server was restored") }
+                try record(page)
+            }
+        } catch let error as CloudError {
+            throw error
+        } catch is CancellationError {
+            throw .cancelled
+        } catch {
+            throw .offline("\(error)")
+        }
+    }
+
+    private func record(_ page: ChangesPage, overwriting: Bool = false) throws(CloudError) {
+        for refused in page.refused {
+            logger.error("the cloud holds an item that cannot be represented here", metadata: ["what": "\(refused)"])
+        }
+        refusedItems.formUnion(page.refused)
+        guard !page.items.isEmpty || page.position != position else { return }
+        do {
+            try replica.database.write(remote: page.items, manifests: page.manifests, position: page.position, overwriting: overwriting)
+        } catch {
+            // Nothing was recorded, so the next connection asks for the same again.
+            throw .offline("the device's database: \(error)")
+        }
+        position = page.position
+        for item in page.items where !item.isAnnounced { host.filler.contentArrived(for: item.id) }
+        if !page.items.isEmpty { handle(.remoteChanged) }
+    }
+}

@@ -1,0 +1,334 @@
+import SystemPackage
+import Chunking
+package import CloudClient
+package import Driver
+import EngineCore
+import Glibc
+package import Logging
+import Reconciliation
+package import Replica
+import Synchronization
+package import UbiquityModel
+
+/// One container on one device: performs what `EngineCore` and `Planner` decide.
+///
+/// 1. `attach` the mount and `start`: what changed while the service did not run is found by a scan, unless it stopped cleanly.
+/// 2. The connection lists what others changed, then follows the feed; the driver reports what programs change here.
+/// 3. Each *pass* takes what is ready, looks at the three trees, and sends and applies. One pass runs at a time; long transfers
+///    go on beside it.
+/// 4. `stop` ends transfers where they are (they resume) and marks a clean stop.
+///
+/// It runs on a thread of its own, since its methods read the state database and the backing tree.
+package actor ContainerEngine {
+    typealias Core = EngineCore<LocalPlace>
+    typealias Work = Core.Work
+    typealias Verdict = Core.Verdict
+
+    nonisolated let executor = ThreadExecutor(name: "ubi-engine")
+    nonisolated package var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    package nonisolated let container: ContainerInfo
+    package nonisolated let host: EngineHost
+    nonisolated let replica: Replica
+    nonisolated let cloud: any Cloud
+    nonisolated let claims: any EngineClaims
+    nonisolated let downloader: Downloader
+    nonisolated let uploader: Uploader
+    nonisolated let meter: TransferMeter
+    nonisolated let key: ContainerKey
+    nonisolated let logger: Logger
+    let deviceName: String
+    /// Renews the device's nonce; made by the service, since one device has several containers.
+    let openSession: @Sendable () async throws(CloudError) -> CloudSession
+
+    var mount: Mount?
+    var core = Core()
+    private let clock = ContinuousClock()
+    private let started = ContinuousClock.now
+    private var timerTask: Task<Void, Never>?
+    private var connectionTask: Task<Void, Never>?
+    var transferTasks: [ItemID: Task<Void, Never>] = [:]
+    private var isStopping = false
+    private var pendingCursor: ItemID?
+    private var settledWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var nextWaiter: UInt64 = 0
+    var connectionProblem: String?
+
+    /// What the driver said of places that are not examined yet.
+    var aspects: [LocalPlace: LocalChange.Aspects] = [:]
+    /// Where inodes went that moved since their synced row was written.
+    var moves: [InodeKey: LocalPlace] = [:]
+    /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
+    var newItems: [InodeKey: ItemID] = [:]
+    /// Deleted folders that come back because something new lies in them.
+    var revivals: Set<ItemID> = []
+    /// Moves that the server refused as a cycle: undone here.
+    var refusedMoves: Set<ItemID> = []
+    /// Places whose open file is sent as it is, because `sync` asked.
+    var snapshots: Set<LocalPlace> = []
+    /// Large contents that have been uploaded and wait for the pass that commits them.
+    var uploaded: [LocalPlace: ReadContent] = [:]
+    /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
+    var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
+    /// Revision ids given to contents that are not committed yet.
+    var revisions: [LocalPlace: (revision: RevisionID, content: ContentID)] = [:]
+    /// Work that waits for a writer to close the file.
+    var waitingForClose: [InodeKey: Set<Work>] = [:]
+    var problems: [ItemID: ItemProblem] = [:]
+    var deletionGuard = DeletionGuard()
+    var heldDeletions: Set<ItemID> = []
+    var position = LogPosition.beginning
+    /// Items of the cloud that this device cannot represent, in words.
+    var refusedItems: Set<String> = []
+
+    /// - Throws: `EngineError.failed` when the container's key is none.
+    package init(
+        container: ContainerInfo,
+        replica: Replica,
+        cloud: any Cloud,
+        claims: any EngineClaims,
+        deviceName: String,
+        logger: Logger,
+        openSession: @escaping @Sendable () async throws(CloudError) -> CloudSession
+    ) throws(EngineError) {
+        guard let key = ContainerKey(bytes: container.key) else { throw .failed("the container's key is damaged") }
+        self.container = container
+        self.replica = replica
+        self.cloud = cloud
+        self.claims = claims
+        self.deviceName = deviceName
+        self.logger = logger
+        self.openSession = openSession
+        self.key = key
+        let meter = TransferMeter()
+        self.meter = meter
+        downloader = Downloader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
+        uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
+        let relay = WholeRelay()
+        let filler = ContentFiller(downloader: downloader, replica: replica, logger: logger) { file, state in
+            relay.engine.withLock { $0 }?.noteWhole(file.key, state)
+        }
+        host = EngineHost(replica: replica, filler: filler)
+        self.relay = relay
+    }
+
+    /// Breaks the circle between the engine and its filler, which is made first.
+    final class WholeRelay: Sendable {
+        let engine = Mutex<ContainerEngine?>(nil)
+    }
+
+    private nonisolated let relay: WholeRelay
+
+    // MARK: Life
+
+    package func attach(_ mount: Mount) {
+        self.mount = mount
+        host.attach(self)
+        relay.engine.withLock { $0 = self }
+    }
+
+    /// Finds what changed while nobody looked, and begins to sync.
+    package func start() async throws(EngineError) {
+        do {
+            position = try replica.database.position() ?? .beginning
+            let wasClean = try replica.database.wasStoppedCleanly()
+            try replica.database.setStoppedCleanly(false)
+            heldDeletions = try replica.database.held()
+            try scan(onlyFolders: wasClean)
+        } catch {
+            throw .failed("the replica cannot be read: \(error)")
+        }
+        handle(.started)
+    }
+
+    /// Ends what runs. What was not sent is found again by the trees.
+    package func stop() async {
+        isStopping = true
+        timerTask?.cancel()
+        connectionTask?.cancel()
+        for task in transferTasks.values { task.cancel() }
+        for task in Array(transferTasks.values) { await task.value }
+        while passIsRunning { await withCheckedContinuation { passWaiters.append($0) } }
+        drainChanges()
+        // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
+        let isClean = core.unfinished.allSatisfy { if case .item = $0 { true } else { false } }
+        do {
+            try replica.tree.synchronize()
+            if isClean { try replica.database.setStoppedCleanly(true) }
+        } catch {
+            logger.warning("the stop is not marked as clean", metadata: ["why": "\(error)"])
+        }
+        host.attach(nil)
+        relay.engine.withLock { $0 = nil }
+        for waiter in settledWaiters.values { waiter.resume() }
+        settledWaiters = [:]
+    }
+
+    var passIsRunning = false
+    var passWaiters: [CheckedContinuation<Void, Never>] = []
+
+    package func setOffline(_ offline: Bool) {
+        host.filler.setOffline(offline)
+        handle(.switched(offline: offline))
+    }
+
+    // MARK: Driving the core
+
+    var now: Instant { Instant(clock.now - started) }
+
+    /// The time of day, for edit times and the server's correction of clocks.
+    nonisolated var wallClock: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+    }
+
+    func handle(_ event: Core.Event) {
+        guard !isStopping else { return }
+        for effect in core.handle(event, at: now) { perform(effect) }
+    }
+
+    private func perform(_ effect: Core.Effect) {
+        switch effect {
+        case .connect:
+            let previous = connectionTask
+            connectionTask = Task {
+                await previous?.value
+                await self.connect()
+            }
+        case .disconnect:
+            connectionTask?.cancel()
+        case .setTimer(let moment):
+            timerTask?.cancel()
+            let delay = max(.zero, moment - now)
+            timerTask = Task {
+                do { try await Task.sleep(for: delay) } catch { return }
+                self.handle(.timer)
+            }
+        case .loadPending:
+            loadPending()
+        case .runPass(let works):
+            Task { await self.runPass(works) }
+        case .settled:
+            let waiters = settledWaiters.values
+            settledWaiters = [:]
+            for waiter in waiters { waiter.resume() }
+        }
+    }
+
+    private func loadPending() {
+        do {
+            let ids = try replica.database.differing(after: pendingCursor, limit: Core.passLimit)
+            pendingCursor = ids.count < Core.passLimit ? nil : ids.last
+            handle(.pendingLoaded(ids, isLast: ids.count < Core.passLimit))
+        } catch {
+            logger.error("the device's database cannot be read", metadata: ["why": "\(error)"])
+            handle(.pendingLoaded([], isLast: true))
+        }
+    }
+
+    /// Returns when nothing waits any more, when the engine stops, or when the waiting task is cancelled.
+    func settledOrCancelled() async {
+        guard !isStopping, !core.isSettled else { return }
+        nextWaiter += 1
+        let number = nextWaiter
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled { continuation.resume() } else { settledWaiters[number] = continuation }
+            }
+        } onCancel: {
+            Task { await self.abandon(number) }
+        }
+    }
+
+    private func abandon(_ number: UInt64) { settledWaiters.removeValue(forKey: number)?.resume() }
+
+    /// The connection broke under a request: a new one is made.
+    func reconnect(after error: CloudError) {
+        connectionProblem = "\(error)"
+        connectionTask?.cancel()
+        handle(.connectionLost(jitter: Double.random(in: 0..<1)))
+    }
+
+    // MARK: What the driver reports
+
+    package func drainChanges() {
+        for change in host.takeChanges() { note(change) }
+    }
+
+    private func note(_ change: LocalChange) {
+        let place = LocalPlace(folder: change.parent, name: change.name)
+        aspects[place, default: []].formUnion(change.aspects)
+        if let from = change.movedFrom {
+            let old = LocalPlace(folder: from.parent, name: from.name)
+            aspects[old, default: []].formUnion(.entry)
+            if let key = change.key { moves[key] = place }
+            handle(.changed(old, isOpen: false))
+        }
+        let isOpen = change.key.map { mount?.hasWriter($0) ?? false } ?? false
+        handle(.changed(place, isOpen: isOpen && !change.isFolder))
+        if change.aspects.contains(.content), let key = change.key { noteOtherNames(of: key, except: place, isOpen: isOpen) }
+    }
+
+    /// A file with several names is several items: each is looked at.
+    private func noteOtherNames(of key: InodeKey, except place: LocalPlace, isOpen: Bool) {
+        guard let rows = try? replica.database.synced(key: key), rows.count > 1 else { return }
+        for row in rows {
+            guard let folder = folderKey(of: row.place.parent) else { continue }
+            let other = LocalPlace(folder: folder, name: row.place.name)
+            guard other != place else { continue }
+            aspects[other, default: []].formUnion(.content)
+            handle(.changed(other, isOpen: isOpen))
+        }
+    }
+
+    package func writerClosed(_ key: InodeKey) {
+        drainChanges()
+        for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
+    }
+
+    /// A dataless file has all its content: records that, unless it changed again.
+    nonisolated func noteWhole(_ key: InodeKey, _ state: LocalState) {
+        Task { await self.recordWhole(key, state) }
+    }
+
+    private func recordWhole(_ key: InodeKey, _ state: LocalState) {
+        mount?.becameWhole(key)
+        do {
+            var changes = SyncedChanges()
+            for var row in try replica.database.synced(key: key) where row.local?.isDataless == true {
+                row.local = LocalEvidence(state)
+                changes.upserts.append(row)
+                try replica.database.removeRanges(row.id)
+            }
+            try replica.database.apply(changes)
+        } catch {
+            // Without the row the next look hashes the file and finds it equal.
+            logger.warning("a filled file is not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    // MARK: Items and places
+
+    /// The local folder of a synced folder item; `nil` while it is not here.
+    func folderKey(of item: ItemID) -> InodeKey? {
+        if item == .root { return replica.tree.rootKey }
+        guard let row = try? replica.database.synced(item), case .folder = row.content else { return nil }
+        return row.local?.key
+    }
+
+    /// The path of a place now, if its folder still exists.
+    func path(of place: LocalPlace) -> ItemPath? { replica.folders.path(of: place.folder)?.appending(place.name) }
+
+    /// For people: the path of an item by the remote tree, as far as it is known.
+    func remotePath(of item: ItemID) -> ItemPath {
+        var names = [Name]()
+        var current = item
+        while current != .root, names.count < 1000 {
+            guard let row = try? replica.database.remote(current) else { break }
+            names.append(row.place.name)
+            current = row.place.parent
+        }
+        return ItemPath(names.reversed())
+    }
+}

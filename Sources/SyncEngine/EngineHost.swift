@@ -1,0 +1,144 @@
+package import Driver
+import Glibc
+package import Replica
+import Synchronization
+package import SystemPackage
+package import UbiquityModel
+
+/// What the driver calls: collects what changed, serves content, remembers deletions. Every method returns at once; what takes
+/// longer is handed to the engine's own thread.
+///
+/// The coordination half of `DriverHost` belongs to the device service, which wraps this object.
+package final class EngineHost: Sendable {
+    private struct State: Sendable {
+        var changes: [LocalChange] = []
+        var drainIsScheduled = false
+        /// Inodes whose names the driver saw vanish since the service started: proof that an absence is a deletion.
+        var deleted: Set<InodeKey> = []
+        /// Items whose creation is on its way, so that a deletion meanwhile is logged although no synced row exists yet.
+        var creating: [InodeKey: ItemID] = [:]
+        var engine: ContainerEngine?
+    }
+
+    /// Guards memory only; a leaf in the order of locks.
+    private let state = Mutex(State())
+    private let replica: Replica
+    package let filler: ContentFiller
+
+    init(replica: Replica, filler: ContentFiller) {
+        self.replica = replica
+        self.filler = filler
+    }
+
+    func attach(_ engine: ContainerEngine?) { state.withLock { $0.engine = engine } }
+
+    /// A program changed something: called after the backing tree has changed.
+    package func changed(_ change: LocalChange) {
+        let engine: ContainerEngine? = state.withLock { state in
+            state.changes.append(change)
+            guard !state.drainIsScheduled, let engine = state.engine else { return nil }
+            state.drainIsScheduled = true
+            return engine
+        }
+        if let engine { Task { await engine.drainChanges() } }
+    }
+
+    /// Nothing was reported that the engine has not seen yet.
+    var isDrained: Bool { state.withLock { $0.changes.isEmpty } }
+
+    func takeChanges() -> [LocalChange] {
+        state.withLock { state in
+            state.drainIsScheduled = false
+            defer { state.changes.removeAll(keepingCapacity: true) }
+            return state.changes
+        }
+    }
+
+    /// Called before an unlink, rmdir or replacing rename takes a name away: the deletion is logged before it happens.
+    package func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) {
+        let creating = state.withLock { state in
+            state.deleted.insert(key)
+            return state.creating[key]
+        }
+        var items = creating.map { [$0] } ?? []
+        if let rows = try? replica.database.synced(key: key) { items += rows.map(\.id) }
+        // A log that cannot be written makes the item come back instead of going: never the other way round.
+        for item in items { try? replica.deletions.append(item) }
+    }
+
+    func wasDeleted(_ key: InodeKey) -> Bool { state.withLock { $0.deleted.contains(key) } }
+    func forgetDeletion(of key: InodeKey) { state.withLock { _ = $0.deleted.remove(key) } }
+    func setCreating(_ key: InodeKey, _ item: ItemID?) { state.withLock { $0.creating[key] = item } }
+
+    /// What a program wrote to an inode that the engine had replaced is kept beside the item, never dropped.
+    package func orphanWritten(
+        key: InodeKey,
+        lastParent: InodeKey,
+        lastName: Name,
+        descriptor: consuming OwnedDescriptor
+    ) {
+        guard let engine = state.withLock({ $0.engine }) else { return }
+        let file = OwnedFile(descriptor)
+        Task { await engine.keepOrphan(file, lastParent: lastParent, lastName: lastName) }
+    }
+
+    package func needContent(
+        _ file: PlaceholderFile,
+        range: Range<Int64>,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest {
+        filler.need(file, range: range, completion: completion)
+    }
+
+    package func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet {
+        RangeStore.load(key, placeholder, from: replica)
+    }
+
+    package func datalessOpened(_ file: PlaceholderFile) { filler.opened(file) }
+    package func datalessClosed(_ file: PlaceholderFile) { filler.closed(file) }
+
+    /// A writable handle was closed: what waited for it goes on.
+    package func closed(path: ItemPath, key: InodeKey) {
+        guard let engine = state.withLock({ $0.engine }) else { return }
+        Task { await engine.writerClosed(key) }
+    }
+
+    package func itemAttribute(
+        _ name: ItemAttributeName,
+        key: InodeKey,
+        parent: InodeKey,
+        itemName: Name,
+        completion: @escaping @Sendable (Result<[UInt8], Errno>) -> Void
+    ) {
+        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noData)) }
+        Task { completion(await engine.attributeText(name, key: key, parent: parent, name: itemName)) }
+    }
+
+    /// `user.ubiquity.control`: starts and returns.
+    package func control(_ verb: String, parent: InodeKey, name: Name) -> Errno? {
+        guard ["evict", "download", "pin", "unpin"].contains(verb) else { return .invalidArgument }
+        guard let engine = state.withLock({ $0.engine }) else { return .noData }
+        Task { await engine.control(verb, parent: parent, name: name) }
+        return nil
+    }
+
+    package func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void) {
+        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noSuchFileOrDirectory)) }
+        Task { completion(await engine.versionListing(of: path)) }
+    }
+
+    package func openVersion(
+        path: ItemPath,
+        revision: RevisionID,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    ) {
+        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noSuchFileOrDirectory)) }
+        Task { completion(await engine.openVersion(path: path, revision: revision)) }
+    }
+
+    package func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
+        guard let engine = state.withLock({ $0.engine }) else { return .noSuchFileOrDirectory }
+        Task { await engine.removeVersion(path: path, revision: revision) }
+        return nil
+    }
+}

@@ -1,0 +1,342 @@
+import Glibc
+import Logging
+import Driver
+import CloudClient
+import EngineCore
+import Reconciliation
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// A pass: look, decide, read, send, apply, record. Long transfers are started here and go on beside.
+extension ContainerEngine {
+    /// Large files that travel at the same time.
+    private static let transferLimit = 3
+
+    func runPass(_ works: [Work]) async {
+        passIsRunning = true
+        drainChanges()
+        let pass = Pass()
+        do {
+            for work in works { try collect(work, into: pass) }
+            await readSmallFiles(pass)
+            let sends = decide(pass)
+            try await send(sends, pass)
+            await apply(pass)
+            try await record(pass)
+        } catch let error as CloudError {
+            logger.info("a pass ended early", metadata: ["why": "\(error)"])
+            await recordWhatWasDone(pass)
+            for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
+            dropConnection(error)
+        } catch {
+            logger.error("a pass failed", metadata: ["why": "\(error)"])
+            for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
+        }
+        passIsRunning = false
+        for waiter in passWaiters { waiter.resume() }
+        passWaiters = []
+        handle(.passEnded(verdicts(of: pass, works)))
+    }
+
+    private func verdicts(of pass: Pass, _ works: [Work]) -> [Work: Verdict] {
+        var verdicts = pass.verdicts
+        for candidate in pass.all {
+            let verdict = candidate.verdict ?? .done
+            settle(candidate, verdict)
+            for work in candidate.works { verdicts[work] = worse(verdicts[work], verdict) }
+        }
+        for work in works {
+            if verdicts[work] == nil { verdicts[work] = .done }
+            if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent {
+                aspects[place] = nil
+                snapshots.remove(place)
+            }
+        }
+        // Only what the core handed out may come back.
+        return verdicts.filter { works.contains($0.key) }
+    }
+
+    /// A piece of work may concern several items: it is done when all of them are.
+    private func worse(_ one: Verdict?, _ other: Verdict) -> Verdict {
+        guard let one else { return other }
+        func rank(_ verdict: Verdict) -> Int {
+            switch verdict {
+            case .done: 0
+            case .sent: 1
+            case .parked: 2
+            case .later: 3
+            case .again: 4
+            case .failed: 5
+            case .transferring: 6
+            }
+        }
+        return rank(one) >= rank(other) ? one : other
+    }
+
+    private func settle(_ candidate: Candidate, _ verdict: Verdict) {
+        guard verdict == .done || verdict == .sent else { return }
+        problems[candidate.id] = nil
+        if let key = candidate.found?.state.key {
+            moves[key] = nil
+            if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
+            host.setCreating(key, nil)
+        }
+        if candidate.found == nil, let key = candidate.synced?.local?.key {
+            moves[key] = nil
+            host.forgetDeletion(of: key)
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads the small files whose content must be known, a few at a time.
+    private func readSmallFiles(_ pass: Pass) async {
+        var wanted: [(id: ItemID, place: LocalPlace, state: LocalState, hasWriter: Bool)] = []
+        for candidate in pass.all where candidate.verdict == nil && candidate.read == nil {
+            guard let found = candidate.found, case .unread(let size) = found.content else { continue }
+            if let known = uploaded[found.place], known.state == found.state {
+                candidate.read = known
+                uploaded[found.place] = nil
+                continue
+            }
+            if let wait = quietWait(candidate, found) {
+                candidate.verdict = wait
+                continue
+            }
+            guard size <= Uploader.smallFile else { continue }
+            mount?.collectDirty(found.state.key)
+            let hasWriter = mount?.hasWriter(found.state.key) ?? false
+            wanted.append((candidate.id, found.place, found.state, hasWriter))
+        }
+        guard !wanted.isEmpty else { return }
+        let uploader = uploader
+        await withTaskGroup(of: (ItemID, Result<ReadContent, UploadError>).self) { group in
+            var next = wanted.makeIterator()
+            func add() {
+                guard let job = next.next() else { return }
+                group.addTask {
+                    do throws(UploadError) {
+                        return (job.id, .success(try await uploader.readSmall(job.place, expecting: job.state, hasWriter: job.hasWriter)))
+                    } catch {
+                        return (job.id, .failure(error))
+                    }
+                }
+            }
+            for _ in 0..<4 { add() }
+            for await (id, result) in group {
+                if let candidate = pass.candidates[id] { note(result, candidate) }
+                add()
+            }
+        }
+    }
+
+    private func note(_ result: Result<ReadContent, UploadError>, _ candidate: Candidate) {
+        switch result {
+        case .success(let content):
+            candidate.read = content
+            candidate.found?.state = content.state
+            candidate.found?.attributes.modified = content.state.modified
+            candidate.found?.attributes.mode = content.state.mode
+        case .failure(.changed):
+            candidate.verdict = .later(.milliseconds(50))
+        case .failure(.unreadable(let why)):
+            noteProblem(candidate, "cannot be read: \(why)")
+            candidate.verdict = .failed
+        case .failure(.cloud(let error)):
+            candidate.verdict = .failed
+            logger.info("a file could not be sent", metadata: ["why": "\(error)"])
+        }
+    }
+
+    /// A file that somebody is still writing, or a database that is in use, is left alone until it has been quiet.
+    private func quietWait(_ candidate: Candidate, _ found: Candidate.Found) -> Verdict? {
+        if snapshots.contains(found.place) { return nil }
+        if let path = path(of: found.place), !claims.engineMay(read: path) {
+            let claims = claims
+            let works = candidate.works
+            Task {
+                await claims.whenFree(path)
+                for work in works { self.handle(.woken(work)) }
+            }
+            return .later(.seconds(30))
+        }
+        let age = Duration.nanoseconds(max(0, wallClock.nanoseconds - found.state.modified.nanoseconds))
+        let isOpen = mount?.hasWriter(found.state.key) ?? false
+        if isOpen, age < Core.quietPeriod {
+            waitingForClose[found.state.key, default: []].formUnion(candidate.works)
+            return .later(Core.quietPeriod - age)
+        }
+        return databaseWait(found.place)
+    }
+
+    /// SQLite's files go together, when none has a writable handle and all have been quiet for a while.
+    private func databaseWait(_ place: LocalPlace) -> Verdict? {
+        let base = LocalOnly.databaseOfCompanion(place.name) ?? place.name
+        let companions = LocalOnly.databaseCompanions(of: base).compactMap { name in
+            (try? observe(LocalPlace(folder: place.folder, name: name))) ?? nil
+        }
+        guard !companions.isEmpty else { return nil }
+        let database = (try? observe(LocalPlace(folder: place.folder, name: base))) ?? nil
+        for state in companions + (database.map { [$0] } ?? []) {
+            if mount?.hasWriter(state.key) ?? false { return .later(Core.quietPeriod) }
+            let age = Duration.nanoseconds(max(0, wallClock.nanoseconds - state.modified.nanoseconds))
+            if age < Core.quietPeriod { return .later(Core.quietPeriod - age) }
+        }
+        return nil
+    }
+
+    // MARK: Deciding
+
+    /// What each candidate has to send; what it has to apply is kept for later in `applies`.
+    private func decide(_ pass: Pass) -> [PlannedSend] {
+        var sends: [PlannedSend] = []
+        for candidate in pass.all where candidate.verdict == nil {
+            if transferTasks[candidate.id] != nil {
+                candidate.verdict = .later(.milliseconds(500))
+                continue
+            }
+            switch decision(candidate) {
+            case .nothing:
+                candidate.verdict = .done
+            case .agree:
+                agree(candidate, pass)
+            case .forget:
+                pass.changes.removals.append(candidate.id)
+                candidate.verdict = .done
+            case .adopt(let rival):
+                adopt(rival, candidate, pass)
+            case .renameAside:
+                candidate.applies = [.aside]
+            case .unavailable:
+                noteProblem(candidate, "its content is neither here nor in the cloud")
+                candidate.verdict = .parked
+            case .read:
+                beginTransfer(candidate, isNew: false, &sends)
+            case .send(let actions):
+                if needsContent(actions), candidate.read == nil, case .unread? = candidate.found?.content {
+                    beginTransfer(candidate, isNew: actions == [.create], &sends)
+                } else {
+                    sends.append(PlannedSend(candidate: candidate, actions: actions))
+                }
+            case .apply(let steps):
+                candidate.applies = steps.map { .planned($0) }
+            }
+        }
+        return sends
+    }
+
+    private func decision(_ candidate: Candidate) -> Decision {
+        var agreed = candidate.agreed
+        if refusedMoves.contains(candidate.id), let local = candidate.local { agreed?.place = local.place }
+        if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false {
+            return .send([.revive])
+        }
+        return Planner.decide(
+            local: candidate.local,
+            synced: agreed,
+            remote: candidate.remote,
+            rival: candidate.rival,
+            deletionIsLogged: candidate.deletionIsProven
+        )
+    }
+
+    private func needsContent(_ actions: [Send]) -> Bool {
+        actions.contains { action in
+            switch action {
+            case .create, .edit: true
+            case .move, .attributes, .delete, .revive: false
+            }
+        }
+    }
+
+    private func agree(_ candidate: Candidate, _ pass: Pass) {
+        candidate.verdict = .done
+        guard let remote = candidate.remote, let found = candidate.found else { return }
+        pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
+        if let manifest = candidate.read?.manifest, let content = candidate.read?.content { pass.manifests[content] = manifest }
+        if found.state.kind == .file { pass.written.append(found.place) }
+    }
+
+    /// Made twice, the same both times: the local item continues the cloud's.
+    private func adopt(_ rival: ItemID, _ candidate: Candidate, _ pass: Pass) {
+        guard let found = candidate.found, let remote = candidate.rival, remote.id == rival else { return }
+        pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
+        if let read = candidate.read { pass.manifests[read.content] = read.manifest }
+        pass.written.append(found.place)
+        newItems[found.state.key] = nil
+        // What differs besides the content is compared once more, now as one item.
+        candidate.verdict = .again
+    }
+
+    func noteProblem(_ candidate: Candidate, _ reason: String) {
+        let shown = candidate.found.flatMap { path(of: $0.place) } ?? remotePath(of: candidate.id)
+        problems[candidate.id] = ItemProblem(path: shown.description, reason: reason)
+        logger.warning("an item cannot sync", metadata: ["path": "\(shown)", "why": "\(reason)"])
+    }
+
+    // MARK: Long transfers
+
+    /// Starts reading and uploading a large file beside the passes; a new one is announced first.
+    private func beginTransfer(_ candidate: Candidate, isNew: Bool, _ sends: inout [PlannedSend]) {
+        guard let found = candidate.found, let work = candidate.works.first(where: { if case .place = $0 { true } else { false } })
+            ?? candidate.works.first
+        else {
+            candidate.verdict = .done
+            return
+        }
+        if isNew, candidate.remote == nil {
+            // The transfer begins in the next pass, when the others know the name.
+            sends.append(PlannedSend(candidate: candidate, actions: [], isAnnouncement: true))
+            return
+        }
+        guard transferTasks.count < Self.transferLimit else {
+            candidate.verdict = .later(.milliseconds(200))
+            return
+        }
+        candidate.verdict = .transferring
+        let (id, place, state) = (candidate.id, found.place, found.state)
+        mount?.collectDirty(state.key)
+        let hasWriter = mount?.hasWriter(state.key) ?? false
+        let shown = path(of: place)?.description ?? place.name.description
+        transferTasks[id] = Task { await self.transfer(id, place, state, hasWriter: hasWriter, path: shown, work: work) }
+    }
+
+    private func transfer(
+        _ id: ItemID,
+        _ place: LocalPlace,
+        _ state: LocalState,
+        hasWriter: Bool,
+        path: String,
+        work: Work
+    ) async {
+        let token = meter.begin(id, path: path, direction: .upload, total: state.size)
+        let verdict: Verdict
+        do throws(UploadError) {
+            uploaded[place] = try await uploader.sendLarge(place, expecting: state, hasWriter: hasWriter, token: token)
+            verdict = .again
+        } catch {
+            switch error {
+            case .changed: verdict = .later(.milliseconds(500))
+            case .unreadable(let why):
+                problems[id] = ItemProblem(path: path, reason: "cannot be read: \(why)")
+                verdict = .failed
+            case .cloud(let cloudError):
+                noteCloudProblem(id, path, cloudError)
+                verdict = .failed
+            }
+        }
+        meter.end(token)
+        transferTasks[id] = nil
+        handle(.transferEnded(work, verdict))
+    }
+
+    func noteCloudProblem(_ id: ItemID, _ path: String, _ error: CloudError) {
+        switch error {
+        case .serverFull, .quotaExceeded, .rejected, .malformed, .tooNew, .notFound:
+            problems[id] = ItemProblem(path: path, reason: "cannot be sent: \(error)")
+        case .offline, .revoked, .unauthorized, .wrongServer, .cancelled: break
+        }
+        logger.info("a transfer ended early", metadata: ["path": "\(path)", "why": "\(error)"])
+    }
+}

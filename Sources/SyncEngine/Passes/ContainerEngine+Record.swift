@@ -1,0 +1,90 @@
+import Logging
+import CLinux
+import EngineCore
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// Writing down what a pass achieved. A row of the synced tree is written only after the inode that it describes, with its data
+/// and its name, is durable; a lost row is harmless, since equal content is agreement (architecture section 4, "Order").
+extension ContainerEngine {
+    /// From this many files on, one sync of the filesystem is cheaper than one a file.
+    private static let fewFiles = 16
+
+    func record(_ pass: Pass) async throws {
+        guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
+        let replica = replica
+        let (written, folders) = (pass.written, pass.foldersTouched)
+        let times = folderTimes(folders)
+        let (changes, answered, manifests) = (pass.changes, pass.answered, pass.manifests)
+        let deletions = pass.committedDeletions
+        let durable = try await BlockingPool.shared.run { () -> Bool in
+            for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
+            let durable = Self.makeDurable(written, folders, replica)
+            if durable {
+                try replica.database.apply(changes, remote: answered, manifests: manifests)
+                try replica.deletions.remove(deletions)
+            } else {
+                try replica.database.apply(SyncedChanges(), remote: answered, manifests: manifests)
+            }
+            return durable
+        }
+        if !durable { logger.warning("what was synced is not recorded: the disk does not write") }
+        if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }
+    }
+
+    /// After a lost connection: what was committed before stays committed.
+    func recordWhatWasDone(_ pass: Pass) async {
+        do { try await record(pass) } catch {
+            logger.error("what was synced is not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    private static func makeDurable(_ written: [LocalPlace], _ folders: Set<InodeKey>, _ replica: Replica) -> Bool {
+        do throws(Errno) {
+            if written.count + folders.count > fewFiles {
+                try replica.tree.synchronize()
+                return true
+            }
+            var parents = folders
+            for place in written {
+                parents.insert(place.folder)
+                guard let folder = try? replica.tree.openFolder(key: place.folder) else { continue }
+                // A file that was replaced meanwhile has its own mark and is looked at again.
+                let raw = folder.withName(place.name) { openat($0, $1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+                guard raw >= 0 else { continue }
+                let file = OwnedDescriptor(raw)
+                try checked(clinux_fsync(file.raw))
+            }
+            for key in parents {
+                guard let folder = try? replica.tree.openFolder(key: key) else { continue }
+                try checked(clinux_fsync(folder.raw))
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Folders keep the time that they were given; that the engine changed their entries is no change of theirs.
+    private func folderTimes(_ folders: Set<InodeKey>) -> [(InodeKey, Timestamp)] {
+        folders.compactMap { key in
+            guard key != replica.tree.rootKey, let row = (try? replica.database.synced(key: key))?.first(where: { $0.content == .folder })
+            else { return nil }
+            return (key, row.attributes.modified)
+        }
+    }
+
+    private static func setFolderTime(_ key: InodeKey, _ time: Timestamp, _ replica: Replica) throws(Errno) {
+        let folder = try replica.tree.openFolder(key: key)
+        try setModified(folder.raw, time)
+    }
+}
+
+extension OwnedDescriptor {
+    fileprivate borrowing func withName(_ name: Name, _ body: (Int32, UnsafePointer<CChar>) -> Int32) -> Int32 {
+        let raw = raw
+        return name.withCString { body(raw, $0) }
+    }
+}

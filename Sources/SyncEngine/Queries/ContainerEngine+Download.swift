@@ -1,0 +1,164 @@
+import CloudClient
+import Driver
+import Logging
+import EngineCore
+import Reconciliation
+import Glibc
+import Replica
+import SystemPackage
+package import UbiquityModel
+
+/// Bringing whole contents here, and giving them up.
+extension ContainerEngine {
+    private static let width = 8
+
+    /// Fetches everything under a path; returns when it is here.
+    package func download(
+        _ path: ItemPath,
+        progress: @escaping @Sendable (TransferProgress) -> Void
+    ) async throws(EngineError) {
+        let wanted = try walk(path).filter { $0.state.isDataless }
+        let total = wanted.reduce(Int64(0)) { $0 + $1.state.size }
+        var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
+        var failures: [(ItemPath, Errno)] = []
+        for start in stride(from: 0, to: wanted.count, by: Self.width) {
+            let group = wanted[start..<min(wanted.count, start + Self.width)].map { (path: $0.path, place: $0.place, size: $0.state.size) }
+            await withTaskGroup(of: (ItemPath, Int64, Errno?).self) { tasks in
+                for item in group { tasks.addTask { (item.path, item.size, await self.bringHere(item.place)) } }
+                for await (path, size, error) in tasks {
+                    if let error { failures.append((path, error)) }
+                    shown.filesDone += 1
+                    shown.bytesDone += size
+                    progress(shown)
+                }
+            }
+        }
+        guard let (failed, error) = failures.first else { return }
+        switch error {
+        case .networkDown: throw .offline(connectionProblem ?? "the server cannot be reached")
+        case .noSpace: throw .noSpace
+        case .timedOut: throw .busy("\(failed): not yet uploaded by its author")
+        default: throw .failed("\(failed): \(error)")
+        }
+    }
+
+    /// Starts bringing a file here; whoever waits for it is woken by its being whole.
+    func fetchWhole(_ place: LocalPlace) {
+        Task { _ = await self.bringHere(place) }
+    }
+
+    /// Opens the file through the mount, as a program would, so that the driver, its readers and this share one view of what is
+    /// here.
+    private func bringHere(_ place: LocalPlace) async -> Errno? {
+        guard let mount, let path = path(of: place) else { return .noSuchFileOrDirectory }
+        let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes
+        let opened = try? await BlockingPool.shared.run { () -> Int32 in
+            let raw = (full + [0]).withUnsafeBufferPointer { bytes in
+                bytes.withMemoryRebound(to: CChar.self) { text in
+                    // The buffer holds at least the final NUL, so it has a base address.
+                    text.baseAddress.map { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) } ?? -1
+                }
+            }
+            return raw >= 0 ? raw : -errno
+        }
+        guard let opened, opened >= 0 else { return Errno(rawValue: -(opened ?? -EIO)) }
+        defer { close(opened) }
+        guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key) else { return nil }
+        return await host.filler.fetchWhole(file)
+    }
+
+    // MARK: Evicting
+
+    package func evict(_ path: ItemPath) async throws(EngineError) -> [EvictOutcome] {
+        drainChanges()
+        let items = try walk(path).filter { $0.state.kind == .file }
+        var outcomes: [EvictOutcome] = []
+        var candidates: [(item: Resolved, row: SyncedItem, file: FileContent)] = []
+        for item in items where !item.state.isDataless {
+            if let (reason, isTemporary) = refusal(item) {
+                outcomes.append(EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary))
+            } else if let row = item.row, case .file(let file) = row.content {
+                candidates.append((item, row, file))
+            }
+        }
+        for item in items where item.state.isDataless {
+            outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
+        }
+        for start in stride(from: 0, to: candidates.count, by: 500) {
+            let group = Array(candidates[start..<min(candidates.count, start + 500)])
+            outcomes += await evict(group)
+        }
+        return outcomes
+    }
+
+    private func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
+        if let reason = localOnlyReason(item.place, item.path) { return ("stays on this device: \(reason.description)", false) }
+        guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content else {
+            return ("not yet uploaded", true)
+        }
+        guard local == LocalEvidence(item.state), !core.isWaiting(.place(item.place)) || aspects[item.place] == nil else {
+            return ("not yet uploaded", true)
+        }
+        if file.content == nil || remote.isDeleted { return ("not yet uploaded", true) }
+        if isPinned(row) { return ("pinned", false) }
+        if item.state.linkCount > 1 { return ("linked more than once", false) }
+        if mount?.isOpen(item.state.key) ?? false { return ("open", true) }
+        if !claims.engineMay(write: item.path) { return ("claimed by a program", true) }
+        return nil
+    }
+
+    /// Asks the cloud whether it has these revisions whole, and gives up the contents of those that it has.
+    private func evict(_ group: [(item: Resolved, row: SyncedItem, file: FileContent)]) async -> [EvictOutcome] {
+        let confirmed: [Bool]
+        do {
+            if core.connection != .live { throw EngineError.offline("") }
+            confirmed = try await cloud.confirm(container.id, revisions: group.map { ($0.row.id, $0.file.revision) })
+        } catch {
+            return group.map {
+                EvictOutcome(path: $0.item.path, refusal: "cannot be confirmed to be in the cloud (offline)", isTemporary: true)
+            }
+        }
+        var outcomes: [EvictOutcome] = []
+        var changes = SyncedChanges()
+        for (index, (item, row, file)) in group.enumerated() {
+            guard index < confirmed.count, confirmed[index] else {
+                outcomes.append(EvictOutcome(path: item.path, refusal: "not whole in the cloud", isTemporary: true))
+                continue
+            }
+            let (refusal, evicted) = await evictOne(item, row, file)
+            outcomes.append(EvictOutcome(path: item.path, refusal: refusal, isTemporary: refusal != nil))
+            if let evicted { changes.upserts.append(evicted) }
+        }
+        do { try replica.database.apply(changes) } catch {
+            // The placeholder itself says what it is: the next look at it writes the row.
+            logger.warning("an eviction is not recorded", metadata: ["why": "\(error)"])
+        }
+        return outcomes
+    }
+
+    private func evictOne(_ item: Resolved, _ row: SyncedItem, _ file: FileContent) async -> (String?, SyncedItem?) {
+        guard let mount else { return ("not mounted", nil) }
+        let placeholder = Placeholder(
+            revision: file.revision,
+            size: item.state.size,
+            modified: item.state.modified,
+            mode: item.state.mode
+        )
+        let result = await withCheckedContinuation { continuation in
+            mount.evict(in: item.place.folder, item.place.name, expecting: LocalEvidence(item.state), as: placeholder) {
+                continuation.resume(returning: $0)
+            }
+        }
+        switch result {
+        case .success(let evicted):
+            guard let state = evicted.state else { return (nil, nil) }
+            var row = row
+            row.local = LocalEvidence(state)
+            try? replica.database.removeRanges(row.id)
+            return (nil, row)
+        case .failure(.busy): return ("open", nil)
+        case .failure(.stale), .failure(.notEmpty): return ("changed meanwhile", nil)
+        case .failure(.system(let error)): return ("\(error)", nil)
+        }
+    }
+}

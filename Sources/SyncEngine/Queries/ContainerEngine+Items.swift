@@ -1,0 +1,229 @@
+import Logging
+import EngineCore
+import Reconciliation
+import Replica
+import SystemPackage
+package import UbiquityModel
+import Driver
+
+/// What is asked about items: their state, for the command line and for the extended attributes.
+extension ContainerEngine {
+    struct Resolved {
+        var path: ItemPath
+        var place: LocalPlace
+        var state: LocalState
+        var row: SyncedItem?
+        var remote: RemoteItem?
+    }
+
+    /// The item at a path of the mount.
+    func resolve(_ path: ItemPath) throws(EngineError) -> Resolved {
+        do {
+            guard let name = path.last else {
+                let state = try replica.tree.observe(descriptor: replica.tree.rootDescriptor)
+                // The root has no place of its own; its key stands for both.
+                let place = LocalPlace(folder: replica.tree.rootKey, name: try Name("root"))
+                return Resolved(path: path, place: place, state: state)
+            }
+            let folder = try replica.tree.openFolder(at: path.parent)
+            guard let state = try replica.tree.observe(in: folder.raw, name) else { throw EngineError.notFound(path) }
+            let place = LocalPlace(folder: try InodeKey(descriptor: folder.raw), name: name)
+            let row = try row(of: place, state)
+            return Resolved(path: path, place: place, state: state, row: row, remote: try row.flatMap { try replica.database.remote($0.id) })
+        } catch let error as EngineError {
+            throw error
+        } catch .noSuchFileOrDirectory as Errno, .notDirectory as Errno {
+            throw .notFound(path)
+        } catch {
+            throw .failed("\(path): \(error)")
+        }
+    }
+
+    private func row(of place: LocalPlace, _ state: LocalState) throws -> SyncedItem? {
+        let rows = try replica.database.synced(key: state.key)
+        if let row = rows.first(where: { $0.place.name == place.name }) ?? rows.first { return row }
+        let parent: ItemID?
+        if place.folder == replica.tree.rootKey {
+            parent = .root
+        } else {
+            parent = try replica.database.synced(key: place.folder).first { $0.content == .folder }?.id
+        }
+        guard let parent else { return nil }
+        return try replica.database.synced(at: Place(parent: parent, name: place.name))
+    }
+
+    package func item(at path: ItemPath) throws(EngineError) -> ItemStatus {
+        drainChanges()
+        return status(of: try resolve(path))
+    }
+
+    /// A folder's items at all depths, itself first; a file alone.
+    package func items(under path: ItemPath) throws(EngineError) -> [ItemStatus] {
+        drainChanges()
+        return try walk(path).map { status(of: $0) }
+    }
+
+    func walk(_ path: ItemPath) throws(EngineError) -> [Resolved] {
+        let top = try resolve(path)
+        var result = [top]
+        guard top.state.kind == .folder else { return result }
+        var folders = [path]
+        while let folder = folders.popLast() {
+            let names: [Name]
+            do {
+                let opened = try replica.tree.openFolder(at: folder)
+                names = try replica.tree.names(in: opened.raw).sorted()
+            } catch {
+                continue
+            }
+            for name in names {
+                let path = folder.appending(name)
+                // What vanished meanwhile is not listed.
+                guard let item = try? resolve(path) else { continue }
+                result.append(item)
+                if item.state.kind == .folder { folders.append(path) }
+            }
+        }
+        return result
+    }
+
+    func status(of item: Resolved) -> ItemStatus {
+        let kind: ItemKind? =
+            switch item.state.kind {
+            case .file: .file
+            case .folder: .folder
+            case .symlink: .symlink
+            case .other: nil
+            }
+        let localOnly = item.path.isRoot ? nil : localOnlyReason(item.place, item.path)?.description
+        let reason = localOnly ?? (kind == nil ? "only files, folders and symbolic links are sent" : nil)
+        let transfer = item.row.flatMap { meter.transfer(of: $0.id) } ?? newItems[item.state.key].flatMap { meter.transfer(of: $0) }
+        let state = state(of: item, isLocalOnly: reason != nil, transfer: transfer)
+        let here = localBytes(item)
+        var percent = item.state.size == 0 ? 100 : Int(min(100, here * 100 / max(1, item.state.size)))
+        if let transfer, transfer.bytesTotal > 0 { percent = Int(min(100, transfer.bytesDone * 100 / transfer.bytesTotal)) }
+        if state == .current { percent = 100 }
+        var revision: RevisionID?
+        if case .file(let file)? = item.row?.content { revision = file.revision }
+        return ItemStatus(
+            path: item.path,
+            kind: kind,
+            state: state,
+            conflictCount: item.remote?.conflicts.count ?? 0,
+            percent: percent,
+            sizeBytes: item.state.size,
+            localBytes: here,
+            revision: revision,
+            isPinned: item.row.map { isPinned($0) } ?? false,
+            error: problem(of: item),
+            reason: reason
+        )
+    }
+
+    private func problem(of item: Resolved) -> String? {
+        if let row = item.row, let problem = problems[row.id] { return problem.reason }
+        return newItems[item.state.key].flatMap { problems[$0]?.reason }
+    }
+
+    private func localBytes(_ item: Resolved) -> Int64 {
+        guard item.state.kind == .file else { return 0 }
+        guard item.state.isDataless else { return item.state.size }
+        if let open = host.filler.openFile(item.state.key) { return open.present.count }
+        guard let row = item.row, case .file(let file) = row.content else { return 0 }
+        return (try? replica.database.ranges(row.id, file.revision))??.count ?? 0
+    }
+
+    private func state(of item: Resolved, isLocalOnly: Bool, transfer: TransferMeter.Entry?) -> ItemStatus.State {
+        if item.path.isRoot { return .current }
+        if isLocalOnly { return .localOnly }
+        if transfer?.direction == .upload { return .uploading }
+        if isUnsent(item) { return .waiting }
+        if transfer?.direction == .download { return .downloading }
+        if item.state.isDataless { return .dataless }
+        if let row = item.row, let remote = item.remote, !Planner.sameContent(row.content, remote.content) { return .downloaded }
+        return .current
+    }
+
+    private func isUnsent(_ item: Resolved) -> Bool {
+        guard let row = item.row, let local = row.local else { return true }
+        if local.key != item.state.key { return true }
+        if item.state.kind == .file, !item.state.isDataless, local.size != item.state.size || local.modified != item.state.modified {
+            return true
+        }
+        return core.isWaiting(.place(item.place)) && aspects[item.place] != nil
+    }
+
+    // MARK: Extended attributes
+
+    func attributeText(
+        _ name: ItemAttributeName,
+        key: InodeKey,
+        parent: InodeKey,
+        name itemName: Name
+    ) -> Result<[UInt8], Errno> {
+        drainChanges()
+        let path: ItemPath
+        if key == replica.tree.rootKey {
+            path = .root
+        } else {
+            guard let folder = replica.folders.path(of: parent) else { return .failure(.noAttribute) }
+            path = folder.appending(itemName)
+        }
+        guard let status = try? item(at: path) else { return .failure(.noAttribute) }
+        switch name {
+        case .state: return .success(Array(status.state.rawValue.utf8))
+        case .percent: return .success(Array("\(status.percent)".utf8))
+        case .conflicts: return .success(Array("\(status.conflictCount)".utf8))
+        case .revision:
+            guard let revision = status.revision else { return .failure(.noAttribute) }
+            return .success(Array(revision.description.utf8))
+        }
+    }
+
+    func control(_ verb: String, parent: InodeKey, name: Name) async {
+        guard let folder = replica.folders.path(of: parent) else { return }
+        let path = folder.appending(name)
+        do throws(EngineError) {
+            switch verb {
+            case "evict": _ = try await evict(path)
+            case "download": try await download(path) { _ in }
+            case "pin": try await setPinned(true, path)
+            case "unpin": try await setPinned(false, path)
+            default: return
+            }
+        } catch {
+            logger.info("\(verb) did not succeed", metadata: ["path": "\(path)", "why": "\(error)"])
+        }
+    }
+
+    // MARK: Pins
+
+    /// Pinned itself, or in a pinned folder.
+    func isPinned(_ row: SyncedItem) -> Bool { isPinned(row.id, in: row.place.parent) }
+    func isPinned(_ remote: RemoteItem) -> Bool { isPinned(remote.id, in: remote.place.parent) }
+
+    private func isPinned(_ id: ItemID, in parent: ItemID) -> Bool {
+        guard let pins = try? replica.database.pins(), !pins.isEmpty else { return false }
+        if pins.contains(id) { return true }
+        var current = parent
+        for _ in 0..<1000 {
+            if pins.contains(current) { return true }
+            guard current != .root, let row = try? replica.database.synced(current) else { return false }
+            current = row.place.parent
+        }
+        return false
+    }
+
+    package func setPinned(_ pinned: Bool, _ path: ItemPath) async throws(EngineError) {
+        let item = try resolve(path)
+        let id: ItemID
+        if path.isRoot {
+            id = .root
+        } else {
+            guard let row = item.row else { throw .busy("\(path): not sent yet") }
+            id = row.id
+        }
+        do { try replica.database.setPinned(pinned, [id]) } catch { throw .failed("\(error)") }
+        if pinned { try await download(path) { _ in } }
+    }
+}

@@ -1,0 +1,169 @@
+import Logging
+import Driver
+import CloudClient
+import EngineCore
+import Replica
+import UbiquityModel
+
+/// `sync`, `status` and `activity`.
+extension ContainerEngine {
+    package func status() -> EngineStatus {
+        drainChanges()
+        let counts = try? replica.database.counts()
+        let totals = meter.totals
+        var shown = problems.values.sorted { $0.path < $1.path }
+        shown += refusedItems.sorted().map { ItemProblem(path: "", reason: "in the cloud, but cannot be represented here: \($0)") }
+        return EngineStatus(
+            connection: connectionState,
+            connectionProblem: connectionProblem,
+            itemCount: counts?.synced ?? 0,
+            pendingCount: core.waitingCount + (counts?.pending ?? 0),
+            conflictCount: counts?.conflicted ?? 0,
+            transfers: meter.all,
+            problems: shown,
+            heldDeletionCount: heldDeletions.count,
+            bytesSent: totals.sent,
+            bytesReceived: totals.received
+        )
+    }
+
+    private var connectionState: EngineStatus.Connection {
+        switch core.connection {
+        case .live: .connected
+        case .connecting, .listing: .connecting
+        case .off: .offline
+        case .waiting: .unreachable
+        case .refused: .revoked
+        }
+    }
+
+    package func activity() -> [TransferStatus] { meter.all }
+
+    /// Returns when everything that is here now is in the cloud, and everything that the cloud knows now is applied here.
+    package func sync(
+        deadline: Duration?,
+        progress: @escaping @Sendable (TransferProgress) -> Void
+    ) async throws(EngineError) {
+        let end = deadline.map { ContinuousClock.now + $0 }
+        snapshotOpenFiles()
+        let head = try await cloudHead(until: end)
+        while true {
+            drainChanges()
+            if !heldDeletions.isEmpty {
+                throw .busy("\(heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`")
+            }
+            switch core.connection {
+            case .off: throw .offline("this device was switched offline")
+            case .refused: throw .refused(connectionProblem ?? "the server refuses this device")
+            case .waiting, .connecting, .listing, .live: break
+            }
+            if core.isSettled, position.counter >= head, host.isDrained {
+                guard let counts = try? replica.database.counts(), counts.pending == 0 else {
+                    handle(.remoteChanged)
+                    if let failed = unsyncable() { throw .itemsInError(failed) }
+                    try await pause(until: end)
+                    continue
+                }
+                if let failed = unsyncable() { throw .itemsInError(failed) }
+                return
+            }
+            if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }), core.connection == .live {
+                throw .itemsInError(failed)
+            }
+            progress(currentProgress())
+            try await pause(until: end)
+        }
+    }
+
+    /// The items that will not get through by waiting.
+    private func unsyncable() -> [String]? {
+        let failed = problems.values.map { "\($0.path): \($0.reason)" }.sorted()
+        return failed.isEmpty ? nil : failed
+    }
+
+    /// Until something may have changed: the engine settles, or a moment passes so that progress is shown and limits are kept.
+    private func pause(until end: ContinuousClock.Instant?) async throws(EngineError) {
+        if let end, ContinuousClock.now >= end { throw .timedOut(waitingFor: waitingNames()) }
+        let limit = Duration.milliseconds(100)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { try? await Task.sleep(for: limit) }
+            group.addTask { await self.settledOrCancelled() }
+            await group.next()
+            group.cancelAll()
+        }
+        if Task.isCancelled { throw .busy("interrupted") }
+    }
+
+    private func currentProgress() -> TransferProgress {
+        let transfers = meter.all
+        return TransferProgress(
+            bytesDone: transfers.reduce(0) { $0 + $1.bytesDone },
+            bytesTotal: transfers.reduce(0) { $0 + $1.bytesTotal },
+            filesDone: 0,
+            filesTotal: core.waitingCount
+        )
+    }
+
+    /// Files that are open for writing are sent as they are now.
+    private func snapshotOpenFiles() {
+        drainChanges()
+        for open in mount?.writableInodes() ?? [] {
+            let place = LocalPlace(folder: open.parent, name: open.name)
+            aspects[place, default: []].formUnion(.content)
+            snapshots.insert(place)
+            handle(.changed(place, isOpen: false))
+        }
+        for case .place(let place) in core.unfinished { snapshots.insert(place) }
+        handle(.hurried)
+    }
+
+    private func cloudHead(until end: ContinuousClock.Instant?) async throws(EngineError) -> UInt64 {
+        var last = "the server cannot be reached"
+        while true {
+            switch core.connection {
+            case .off: throw .offline("this device was switched offline")
+            case .refused: throw .refused(connectionProblem ?? "the server refuses this device")
+            case .connecting, .listing, .live, .waiting: break
+            }
+            do throws(CloudError) {
+                return try await cloud.changes(container.id, since: position, limit: 1).head.counter
+            } catch {
+                switch error {
+                case .offline(let why): last = why
+                case .revoked, .unauthorized: throw .refused("\(error)")
+                case .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer, .malformed, .cancelled:
+                    throw .failed("\(error)")
+                }
+            }
+            if case .waiting = core.connection { throw .offline(last) }
+            try await pause(until: end)
+        }
+    }
+
+    private func waitingNames() -> [String] {
+        var names: [String] = []
+        for work in core.unfinished.prefix(20) {
+            switch work {
+            case .place(let place):
+                let shown = path(of: place)?.description ?? place.name.description
+                names.append(describe(shown, openAt: place))
+            case .item(let item): names.append(remotePath(of: item).description)
+            }
+        }
+        return names.sorted()
+    }
+
+    private func describe(_ path: String, openAt place: LocalPlace) -> String {
+        guard let state = (try? observe(place)) ?? nil, mount?.hasWriter(state.key) ?? false else { return path }
+        return "\(path) (open for writing)"
+    }
+
+    /// A lost connection ends what is in flight; the core learns of it once.
+    func dropConnection(_ error: CloudError) {
+        switch error {
+        case .offline, .revoked, .unauthorized, .wrongServer: reconnect(after: error)
+        case .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .malformed, .cancelled:
+            problems[.root] = ItemProblem(path: "", reason: "\(error)")
+        }
+    }
+}

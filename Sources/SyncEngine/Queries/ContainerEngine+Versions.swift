@@ -1,0 +1,287 @@
+import Logging
+import CloudClient
+import Driver
+import EngineCore
+import Glibc
+import Replica
+import SystemPackage
+package import UbiquityModel
+
+/// A file that is open for reading, closed with its last reference.
+package final class OwnedFile: Sendable {
+    private let owned: OwnedDescriptor
+    package var descriptor: Int32 { owned.raw }
+    init(_ owned: consuming OwnedDescriptor) { self.owned = owned }
+}
+
+/// Versions: listing them, reading them, bringing them back, resolving conflicts; and what was deleted.
+extension ContainerEngine {
+    package func conflicts() throws(EngineError) -> [(path: ItemPath, versions: [ItemVersion])] {
+        do {
+            return try replica.database.conflicts().map { (remotePath(of: $0.id), $0.conflicts) }.sorted { $0.0 < $1.0 }
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+
+    package func versions(of path: ItemPath) async throws(EngineError) -> [ItemVersion] {
+        let item = try resolve(path)
+        guard item.state.kind == .file else { throw .refused("\(path): only files have versions") }
+        guard let row = item.row else { return [] }
+        do { return try await cloud.versions(container.id, item: row.id) } catch { throw translate(error) }
+    }
+
+    /// The whole content of a version.
+    package func content(of path: ItemPath, revision: RevisionID) async throws(EngineError) -> OwnedFile {
+        guard let version = try await versions(of: path).first(where: { $0.revision == revision }) else {
+            throw .refused("\(path): no version \(revision)")
+        }
+        do throws(FillError) {
+            return OwnedFile(try await fetchVersion(version))
+        } catch {
+            switch error {
+            case .cloud(let cloudError): throw translate(cloudError)
+            case .system(.noSpace): throw .noSpace
+            case .system, .corrupted, .gone: throw .failed("\(path): \(error)")
+            }
+        }
+    }
+
+    /// Fetches a version into an unnamed file beside the tree.
+    private func fetchVersion(_ version: ItemVersion) async throws(FillError) -> OwnedDescriptor {
+        let manifest = try await downloader.manifest(of: version.content, size: version.size)
+        let staged: StagedContent
+        let replica = replica
+        do {
+            staged = try await BlockingPool.shared.run { StagedContent(try replica.staging.makeFile()) }
+        } catch let error as Errno {
+            throw .system(error)
+        } catch {
+            throw .corrupted("\(error)")
+        }
+        // The open descriptor is all that is wanted: nothing is left behind, whatever happens.
+        BlockingPool.shared.submit { try? replica.staging.remove(staged.name) }
+        let token = meter.begin(.root, path: version.name.description, direction: .download, total: version.size)
+        defer { meter.end(token) }
+        try await downloader.fetch(ChunkIndex(manifest).entries, into: staged, token: token, written: {})
+        do throws(Errno) {
+            return try OwnedDescriptor(reopening: staged.descriptor, flags: O_RDONLY)
+        } catch {
+            throw .system(error)
+        }
+    }
+
+    package func restore(_ path: ItemPath, revision: RevisionID) async throws(EngineError) {
+        let row = try syncedRow(path)
+        try await commit(path, row.id, .restore(version: revision, as: .random(), edited: wallClock))
+    }
+
+    package func resolve(_ path: ItemPath, keep: Keep) async throws(EngineError) {
+        let row = try syncedRow(path)
+        guard let remote = try? replica.database.remote(row.id) else { throw .notFound(path) }
+        let open = remote.conflicts.map(\.revision)
+        switch keep {
+        case .current:
+            guard !open.isEmpty else { return }
+            try await commit(path, row.id, .resolve(versions: open, winner: nil))
+        case .version(let revision):
+            try await commit(path, row.id, .resolve(versions: open, winner: revision))
+        case .both:
+            for version in remote.conflicts { try await keepBeside(path, version) }
+            guard !open.isEmpty else { return }
+            try await commit(path, row.id, .resolve(versions: open, winner: nil))
+        }
+    }
+
+    /// The version becomes a file of its own beside the item.
+    private func keepBeside(_ path: ItemPath, _ version: ItemVersion) async throws(EngineError) {
+        guard let name = path.last else { throw .failed("the root has no versions") }
+        let content: OwnedDescriptor
+        do throws(FillError) { content = try await fetchVersion(version) } catch { throw .failed("\(path): \(error)") }
+        try await write(OwnedFile(content), as: try freeName(name.labelled(version.device), in: path.parent), in: path.parent)
+    }
+
+    /// Makes a new file through the mount, as a program would: it is then sent like any other.
+    private func write(_ source: OwnedFile, as name: Name, in folder: ItemPath) async throws(EngineError) {
+        guard let mount else { throw .failed("not mounted") }
+        let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + folder.appending(name).bytes + [0]
+        let status = try? await BlockingPool.shared.run { () -> Int32 in
+            let made = full.withUnsafeBufferPointer { bytes in
+                bytes.withMemoryRebound(to: CChar.self) { text in
+                    // The buffer holds at least the final NUL, so it has a base address.
+                    text.baseAddress.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644) } ?? -1
+                }
+            }
+            guard made >= 0 else { return errno }
+            let output = OwnedDescriptor(made)
+            return Self.copy(from: source.descriptor, to: output.raw)
+        }
+        guard status == 0 else { throw .failed("\(name): cannot be written (\(status ?? EIO))") }
+    }
+
+    /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item.
+    func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
+        let folder = replica.folders.path(of: lastParent) ?? .root
+        do throws(EngineError) {
+            try await write(file, as: try freeName(lastName.labelled(deviceName), in: folder), in: folder)
+        } catch {
+            logger.error("bytes written to a replaced file are not kept", metadata: ["name": "\(lastName)", "why": "\(error)"])
+        }
+    }
+
+    private static func copy(from input: Int32, to output: Int32) -> Int32 {
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { Glibc.read(input, $0.baseAddress, $0.count) }
+            if count == 0 { return fsync(output) == 0 ? 0 : errno }
+            if count < 0 { return errno }
+            var offset = 0
+            while offset < count {
+                let written = buffer.withUnsafeBytes { Glibc.write(output, $0.baseAddress.map { $0 + offset }, count - offset) }
+                if written < 0 { return errno }
+                offset += written
+            }
+        }
+    }
+
+    private func freeName(_ wanted: Name, in folder: ItemPath) throws(EngineError) -> Name {
+        var name = wanted
+        for number in 2..<10_000 {
+            do throws(EngineError) { _ = try resolve(folder.appending(name)) } catch {
+                if case .notFound = error { return name }
+                throw error
+            }
+            name = wanted.numbered(number)
+        }
+        throw .failed("no free name for \(wanted)")
+    }
+
+    private func syncedRow(_ path: ItemPath) throws(EngineError) -> SyncedItem {
+        guard let row = try resolve(path).row else { throw .busy("\(path): not sent yet") }
+        return row
+    }
+
+    // MARK: Deleted
+
+    package func deleted() async throws(EngineError) -> [DeletedItem] {
+        do { return try await cloud.deleted(container.id) } catch { throw translate(error) }
+    }
+
+    package func undelete(_ item: ItemID) async throws(EngineError) {
+        try await commit(.root, item, .undelete)
+    }
+
+    /// Sends what was held.
+    package func confirmDeletions() {
+        deletionGuard.confirm(at: now)
+        handle(.hurried)
+    }
+
+    /// Brings back what was held: this device forgets that it deleted it.
+    package func undoDeletions() throws(EngineError) {
+        do {
+            try replica.database.apply(SyncedChanges(removals: Array(heldDeletions)))
+            try replica.deletions.remove(heldDeletions)
+            heldDeletions = []
+            storeHeld()
+        } catch {
+            throw .failed("\(error)")
+        }
+        handle(.hurried)
+        handle(.remoteChanged)
+    }
+
+    private func commit(_ path: ItemPath, _ item: ItemID, _ action: ItemOperation.Action) async throws(EngineError) {
+        let operation = ItemOperation(id: .random(), item: item, action: action)
+        let answer: CommitAnswer
+        do {
+            answer = try await cloud.commit(container.id, operations: [operation], frames: [], clock: wallClock)
+        } catch {
+            throw translate(error)
+        }
+        switch answer.outcomes.first {
+        case .committed(let remote):
+            do { try replica.database.apply(SyncedChanges(), remote: [remote]) } catch { throw .failed("\(error)") }
+            handle(.remoteChanged)
+        case .noSuchItem: throw .refused("\(path): no such version or item in the cloud")
+        case .invalid(let why): throw .refused("\(path): \(why)")
+        case .quotaExceeded: throw .refused("the account's quota is used up")
+        case .missingChunks, .nameTaken, .parentMissing, .notEmpty, .cycle, .superseded, .skipped, nil:
+            throw .failed("\(path): the server did not take it")
+        }
+    }
+
+    func translate(_ error: CloudError) -> EngineError {
+        switch error {
+        case .offline(let why): .offline(why)
+        case .revoked, .unauthorized, .wrongServer: .refused("\(error)")
+        case .notFound(let what): .refused(what)
+        case .rejected, .quotaExceeded, .tooNew, .malformed, .serverFull: .failed("\(error)")
+        case .cancelled: .busy("interrupted")
+        }
+    }
+
+    // MARK: `.versions`
+
+    func versionListing(of path: ItemPath) async -> Result<VersionListing, Errno> {
+        do throws(EngineError) {
+            let item = try resolve(path)
+            if item.state.kind == .folder { return .success(VersionListing(versions: [], children: conflictedChildren(of: path))) }
+            guard let row = item.row else { return .success(VersionListing()) }
+            do throws(CloudError) {
+                let versions = try await cloud.versions(container.id, item: row.id)
+                return .success(VersionListing(versions: versions.filter { $0.kind != .current }))
+            } catch {
+                // Offline the losers are known all the same.
+                if case .offline = error { return .success(VersionListing(versions: item.remote?.conflicts ?? [])) }
+                return .failure(FillError.cloud(error).errno)
+            }
+        } catch {
+            if case .notFound = error { return .failure(.noSuchFileOrDirectory) }
+            return .failure(.ioError)
+        }
+    }
+
+    /// What of a folder leads to an unresolved version.
+    private func conflictedChildren(of path: ItemPath) -> [Name] {
+        let conflicted = (try? replica.database.conflicts()) ?? []
+        var names: Set<Name> = []
+        for item in conflicted {
+            let full = remotePath(of: item.id)
+            if full != path, full.isInside(path) { names.insert(full.names[path.names.count]) }
+        }
+        return names.sorted()
+    }
+
+    func openVersion(path: ItemPath, revision: RevisionID) async -> Result<Int32, Errno> {
+        do throws(EngineError) {
+            let item = try resolve(path)
+            var version = item.remote?.conflicts.first { $0.revision == revision }
+            if version == nil { version = try await versions(of: path).first { $0.revision == revision } }
+            guard let version else { return .failure(.noSuchFileOrDirectory) }
+            do throws(FillError) {
+                let content = try await fetchVersion(version)
+                return .success(content.release())
+            } catch {
+                return .failure(error.errno)
+            }
+        } catch {
+            switch error {
+            case .notFound: return .failure(.noSuchFileOrDirectory)
+            case .offline: return .failure(.networkDown)
+            case .noSpace: return .failure(.noSpace)
+            case .timedOut, .busy, .refused, .failed, .itemsInError, .signedOut: return .failure(.ioError)
+            }
+        }
+    }
+
+    /// `rm` of an entry: a conflict is resolved.
+    func removeVersion(path: ItemPath, revision: RevisionID) async {
+        do throws(EngineError) {
+            let row = try syncedRow(path)
+            try await commit(path, row.id, .resolve(versions: [revision], winner: nil))
+        } catch {
+            logger.warning("a version is not removed", metadata: ["path": "\(path)", "why": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import Driver
+import Logging
+import EngineCore
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// Comparing the backing tree with the synced tree, after a stop that was not clean.
+extension ContainerEngine {
+    /// Learns where all folders are, and (after an unclean stop) marks every place that differs from its synced row.
+    func scan(onlyFolders: Bool) throws {
+        replica.folders.removeAll()
+        var folders: [(key: InodeKey, item: ItemID?)] = [(replica.tree.rootKey, .root)]
+        while let folder = folders.popLast() {
+            let opened: OwnedDescriptor
+            do {
+                opened = try replica.tree.openFolder(key: folder.key)
+            } catch {
+                logger.error("a folder cannot be read", metadata: ["path": "\(String(describing: replica.folders.path(of: folder.key)))"])
+                continue
+            }
+            try scanFolder(opened, folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders)
+        }
+    }
+
+    private func scanFolder(
+        _ opened: borrowing OwnedDescriptor,
+        _ key: InodeKey,
+        item: ItemID?,
+        onlyFolders: Bool,
+        into folders: inout [(key: InodeKey, item: ItemID?)]
+    ) throws {
+        var rows: [Name: SyncedItem] = [:]
+        if let item { for row in try replica.database.syncedChildren(of: item) { rows[row.place.name] = row } }
+        for name in try replica.tree.names(in: opened.raw) {
+            let row = rows.removeValue(forKey: name)
+            guard let state = try? replica.tree.observe(in: opened.raw, name) else { continue }
+            if state.kind == .folder {
+                replica.folders.insert(state.key, parent: key, name: name)
+                folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
+            }
+            if !onlyFolders, state.kind != .other, !matches(state, row) { markScanned(LocalPlace(folder: key, name: name)) }
+        }
+        if !onlyFolders { for name in rows.keys.sorted() { markScanned(LocalPlace(folder: key, name: name)) } }
+    }
+
+    private func folderItem(_ key: InodeKey) throws -> ItemID? {
+        try replica.database.synced(key: key).first { if case .folder = $0.content { true } else { false } }?.id
+    }
+
+    private func matches(_ state: LocalState, _ row: SyncedItem?) -> Bool {
+        guard let row, let local = row.local, local.key == state.key else { return false }
+        if state.kind == .folder { return row.attributes.mode == state.mode }
+        return local == LocalEvidence(state)
+    }
+
+    private func markScanned(_ place: LocalPlace) {
+        aspects[place, default: []].formUnion([.content, .entry])
+        handle(.changed(place, isOpen: false))
+    }
+}

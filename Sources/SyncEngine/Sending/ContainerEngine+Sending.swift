@@ -1,0 +1,349 @@
+import Logging
+import Chunking
+import CloudClient
+import EngineCore
+import Reconciliation
+import Replica
+import UbiquityModel
+
+/// Turns decisions into operations, commits them in batches, and records what the server answered.
+extension ContainerEngine {
+    private static let operationsPerCommit = 256
+    /// Plain bytes of the chunks that travel inside one commit.
+    private static let commitBytes = 4 * 1024 * 1024
+    /// From this size on a commit's chunks are offered before they are sent.
+    private static let offeredBytes = 256 * 1024
+
+    private struct Prepared {
+        var candidate: Candidate
+        var operations: [(operation: ItemOperation, send: Send?)]
+        /// Chunks that go along.
+        var chunks: [(ChunkID, [UInt8])] = []
+    }
+
+    func send(_ sends: [PlannedSend], _ pass: Pass) async throws {
+        guard !sends.isEmpty else { return }
+        let admitted = holdBackDeletions(sends, pass)
+        var batch: [Prepared] = []
+        var operations = 0
+        var bytes = 0
+        for send in inOrder(admitted) {
+            guard let prepared = try prepare(send, pass) else { continue }
+            let size = prepared.chunks.reduce(0) { $0 + $1.1.count }
+            if operations + prepared.operations.count > Self.operationsPerCommit || bytes + size > Self.commitBytes, !batch.isEmpty {
+                try await commit(batch, pass)
+                (batch, operations, bytes) = ([], 0, 0)
+            }
+            batch.append(prepared)
+            operations += prepared.operations.count
+            bytes += size
+        }
+        if !batch.isEmpty { try await commit(batch, pass) }
+    }
+
+    /// Folders before what lies in them; deletions last, and there the other way round.
+    private func inOrder(_ sends: [PlannedSend]) -> [PlannedSend] {
+        func depth(_ send: PlannedSend) -> Int {
+            if let found = send.candidate.found { return replica.folders.path(of: found.place.folder)?.names.count ?? 0 }
+            return remotePath(of: send.candidate.id).names.count
+        }
+        let keyed = sends.enumerated().map { (offset: $0.offset, depth: depth($0.element), isDeletion: isDeletion($0.element), send: $0.element) }
+        return keyed.sorted { left, right in
+            if left.isDeletion != right.isDeletion { return right.isDeletion }
+            if left.depth != right.depth { return left.isDeletion ? left.depth > right.depth : left.depth < right.depth }
+            return left.offset < right.offset
+        }.map(\.send)
+    }
+
+    private func isDeletion(_ send: PlannedSend) -> Bool {
+        send.actions.contains { if case .delete = $0 { true } else { false } }
+    }
+
+    // MARK: Held deletions
+
+    private func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
+        let deletions = sends.filter(isDeletion)
+        guard !deletions.isEmpty else { return sends }
+        let ids = deletions.map(\.candidate.id)
+        let total = (try? replica.database.counts().synced) ?? 0
+        let isHeld = ids.contains { heldDeletions.contains($0) }
+        if !isHeld, deletionGuard.admits(ids.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) { return sends }
+        if isHeld, deletionGuard.admitsConfirmed(at: now) {
+            heldDeletions.subtract(ids)
+            storeHeld()
+            return sends
+        }
+        heldDeletions.formUnion(ids)
+        storeHeld()
+        logger.warning("deletions are held", metadata: ["count": "\(heldDeletions.count)"])
+        for deletion in deletions { deletion.candidate.verdict = .parked }
+        return sends.filter { !isDeletion($0) }
+    }
+
+    func storeHeld() {
+        do {
+            let stored = try replica.database.held()
+            try replica.database.setHeld(false, Array(stored.subtracting(heldDeletions)))
+            try replica.database.setHeld(true, Array(heldDeletions.subtracting(stored)))
+        } catch {
+            logger.warning("held deletions are not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    /// Whether all of them lie below one top folder that is deleted as well.
+    private func areUnderOneFolder(_ ids: [ItemID]) -> Bool {
+        var top: Name?
+        for id in ids {
+            guard let first = remotePath(of: id).names.first else { return false }
+            if let top, top != first { return false }
+            top = first
+        }
+        return true
+    }
+
+    // MARK: Operations
+
+    private func prepare(_ send: PlannedSend, _ pass: Pass) throws -> Prepared? {
+        let candidate = send.candidate
+        var prepared = Prepared(candidate: candidate, operations: [])
+        if send.isAnnouncement {
+            guard let found = candidate.found, case .unread(let size) = found.content else { return nil }
+            let content = FileContent(revision: .random(), content: nil, size: size)
+            let place = Place(parent: found.parent, name: found.place.name)
+            let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
+            prepared.operations.append((ItemOperation(id: .random(), item: candidate.id, action: action), nil))
+            return prepared
+        }
+        for action in send.actions {
+            guard let operation = try operation(action, candidate, pass) else { return nil }
+            prepared.operations.append((ItemOperation(id: .random(), item: candidate.id, action: operation), action))
+        }
+        if let read = candidate.read, !read.chunks.isEmpty {
+            let known = try baseChunks(candidate)
+            var seen: Set<ChunkID> = []
+            for entry in read.manifest.entries where !known.contains(entry.chunk) && seen.insert(entry.chunk).inserted {
+                if let bytes = read.chunks[entry.chunk] { prepared.chunks.append((entry.chunk, bytes)) }
+            }
+        }
+        return prepared
+    }
+
+    /// Chunks of the revision that this one follows: the cloud has them.
+    private func baseChunks(_ candidate: Candidate) throws -> Set<ChunkID> {
+        guard case .file(let file)? = candidate.synced?.content, let content = file.content,
+            let manifest = try replica.database.manifest(content)
+        else { return [] }
+        return Set(manifest.entries.map(\.chunk))
+    }
+
+    private func operation(_ send: Send, _ candidate: Candidate, _ pass: Pass) throws -> ItemOperation.Action? {
+        switch send {
+        case .create:
+            guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
+            let place = Place(parent: found.parent, name: found.place.name)
+            host.setCreating(found.state.key, candidate.id)
+            return .create(
+                place: place,
+                content: content,
+                attributes: found.attributes,
+                manifest: manifest,
+                edited: found.state.changed
+            )
+        case .edit(let base):
+            guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
+            return .edit(
+                base: base,
+                content: content,
+                attributes: found.attributes,
+                manifest: manifest,
+                edited: found.state.changed
+            )
+        case .move(let place):
+            return .move(to: place)
+        case .attributes(let changes):
+            return .setAttributes(modified: changes.modified, mode: changes.mode, extended: changes.extended)
+        case .delete(let base):
+            return .delete(base: base)
+        case .revive:
+            guard let found = candidate.found else { return nil }
+            return .revive(place: Place(parent: found.parent, name: found.place.name), attributes: found.attributes)
+        }
+    }
+
+    private func contentToSend(_ candidate: Candidate) -> (ItemContent, Manifest)? {
+        guard let found = candidate.found else { return nil }
+        switch found.content {
+        case .folder: return (.folder, Manifest())
+        case .symlink(let target): return (.symlink(target: target), Manifest())
+        case .unread, .read, .unchanged, .dataless:
+            guard let read = candidate.read else { return nil }
+            var revision = newRevision(found.place, read.content)
+            // The content of an announcement bears the announced revision.
+            if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil {
+                revision = announced.revision
+            }
+            let file = FileContent(revision: revision, content: read.content, size: read.state.size)
+            return (.file(file), read.manifest)
+        }
+    }
+
+    /// A fresh id for a content that is sent from a place; the same for the same content until it has been committed, so that a
+    /// commit whose answer was lost is recognised.
+    private func newRevision(_ place: LocalPlace, _ content: ContentID) -> RevisionID {
+        if let known = revisions[place], known.content == content { return known.revision }
+        let revision = RevisionID.random()
+        revisions[place] = (revision, content)
+        return revision
+    }
+
+    // MARK: Committing
+
+    private func commit(_ batch: [Prepared], _ pass: Pass) async throws {
+        var chunks = batch.flatMap(\.chunks)
+        if chunks.reduce(0, { $0 + $1.1.count }) > Self.offeredBytes {
+            let lacking = Set(try await cloud.missing(container.id, chunks: chunks.map(\.0)))
+            chunks.removeAll { !lacking.contains($0.0) }
+        }
+        let frames = await uploader.encode(chunks)
+        let operations = batch.flatMap { $0.operations.map(\.operation) }
+        let answer = try await cloud.commit(container.id, operations: operations, frames: frames, clock: wallClock)
+        meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
+        guard answer.outcomes.count == operations.count else { throw CloudError.malformed("outcomes are missing from the answer") }
+        var outcomes = answer.outcomes[...]
+        for prepared in batch {
+            for (operation, send) in prepared.operations {
+                guard let outcome = outcomes.popFirst() else { break }
+                try note(outcome, operation, send, prepared.candidate, pass)
+            }
+        }
+        if let failure = await resend(batch, pass, known: answer.outcomes) { throw failure }
+    }
+
+    /// The cloud lacked chunks that it was thought to have: they are sent, and the item is looked at again.
+    private func resend(_ batch: [Prepared], _ pass: Pass, known outcomes: [OperationOutcome]) async -> CloudError? {
+        var missing: Set<ChunkID> = []
+        for case .missingChunks(let chunks) in outcomes { missing.formUnion(chunks) }
+        guard !missing.isEmpty else { return nil }
+        let chunks = batch.flatMap { prepared in
+            (prepared.candidate.read?.chunks ?? [:]).filter { missing.contains($0.key) }.map { ($0.key, $0.value) }
+        }.sorted { $0.0 < $1.0 }
+        guard !chunks.isEmpty else { return nil }
+        do throws(CloudError) {
+            try await uploader.send(chunks, token: nil)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func note(
+        _ outcome: OperationOutcome,
+        _ operation: ItemOperation,
+        _ send: Send?,
+        _ candidate: Candidate,
+        _ pass: Pass
+    ) throws {
+        switch outcome {
+        case .committed(let remote):
+            pass.answered.append(remote)
+            candidate.remote = remote
+            guard let send else {
+                // Announced: the content follows.
+                candidate.verdict = .again
+                return
+            }
+            committed(send, operation, remote, candidate, pass)
+        case .missingChunks:
+            if let found = candidate.found { uploaded[found.place] = nil }
+            candidate.verdict = .again
+        case .nameTaken(let rival):
+            try nameTaken(by: rival, candidate, pass)
+        case .parentMissing:
+            if let parent = candidate.found?.parent { revivals.insert(parent) }
+            candidate.verdict = .later(.milliseconds(200))
+            if let parent = candidate.found?.parent, parent != .root { handle(.pendingLoaded([parent], isLast: false)) }
+        case .notEmpty, .superseded:
+            // Something there survives: this device forgets that it had it, and gets it anew.
+            if case .superseded(let remote) = outcome { pass.answered.append(remote) }
+            pass.changes.removals.append(candidate.id)
+            pass.committedDeletions.append(candidate.id)
+            candidate.verdict = .again
+        case .cycle:
+            refusedMoves.insert(candidate.id)
+            candidate.verdict = .again
+        case .noSuchItem:
+            candidate.verdict = .later(.seconds(1))
+        case .quotaExceeded:
+            noteProblem(candidate, "the account's quota is used up")
+            candidate.verdict = .failed
+        case .invalid(let why):
+            noteProblem(candidate, "the server refuses it: \(why)")
+            candidate.verdict = .parked
+        case .skipped:
+            candidate.verdict = .again
+        }
+    }
+
+    private func nameTaken(by rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws {
+        if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
+            // Its deletion goes in this very pass.
+            candidate.verdict = .again
+        } else if let known = try replica.database.remote(rival), !known.isDeleted, candidate.synced != nil {
+            candidate.applies = [.aside]
+        } else {
+            // The feed is about to say who it is: then they can be compared.
+            candidate.verdict = .later(.milliseconds(50))
+        }
+    }
+
+    private func committed(
+        _ send: Send,
+        _ operation: ItemOperation,
+        _ remote: RemoteItem,
+        _ candidate: Candidate,
+        _ pass: Pass
+    ) {
+        if candidate.verdict == nil { candidate.verdict = .sent }
+        if case .delete = send {
+            pass.changes.removals.append(candidate.id)
+            pass.committedDeletions.append(candidate.id)
+            return
+        }
+        guard let found = candidate.found else { return }
+        var row = candidate.synced ?? SyncedItem(remote, local: nil)
+        row.local = LocalEvidence(found.state)
+        switch operation.action {
+        case .create(let place, let content, let attributes, _, _):
+            row.place = place
+            row.content = agreedContent(content, remote)
+            row.attributes = attributes
+        case .edit(_, let content, let attributes, _, _):
+            row.content = agreedContent(content, remote)
+            row.attributes = attributes
+        case .move(let place):
+            row.place = place
+        case .setAttributes(let modified, let mode, let extended):
+            if let modified { row.attributes.modified = modified }
+            if let mode { row.attributes.mode = mode }
+            if let extended { row.attributes.extended = extended }
+        case .revive(let place, let attributes):
+            row.place = place
+            row.attributes = attributes
+            revivals.remove(candidate.id)
+        case .announce, .delete, .resolve, .restore, .undelete: break
+        }
+        candidate.synced = row
+        pass.changes.upserts.removeAll { $0.id == row.id }
+        pass.changes.upserts.append(row)
+        if let read = candidate.read { pass.manifests[read.content] = read.manifest }
+        if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
+        revisions[found.place] = nil
+    }
+
+    /// What both sides now agree on. If the server knew the same content as another revision, that one; if ours lost against a
+    /// later edit, still ours, so that the winner is what differs and is applied.
+    private func agreedContent(_ sent: ItemContent, _ remote: RemoteItem) -> ItemContent {
+        guard case .file(let ours) = sent, case .file(let theirs) = remote.content else { return sent }
+        return ours.content == theirs.content ? remote.content : sent
+    }
+}

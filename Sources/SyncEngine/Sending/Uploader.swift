@@ -1,0 +1,146 @@
+import Chunking
+import CloudClient
+import Dispatch
+import Replica
+import Synchronization
+import SystemPackage
+import UbiquityModel
+
+/// What was read of a file for sending.
+struct ReadContent: Sendable {
+    var manifest: Manifest
+    var content: ContentID
+    /// The file as it was while it was read.
+    var state: LocalState
+    /// The chunks themselves, when the file was small; empty when they have been uploaded already.
+    var chunks: [ChunkID: [UInt8]]
+}
+
+/// Why a file could not be read or its content not sent.
+enum UploadError: Error {
+    /// Written meanwhile, replaced, gone: look again.
+    case changed
+    case unreadable(String)
+    case cloud(CloudError)
+}
+
+/// Reads files, cuts them into chunks and brings those that it lacks to the cloud.
+struct Uploader: Sendable {
+    /// Files up to this size, in bytes, are kept in memory and travel inside the commit.
+    static let smallFile: Int64 = 256 * 1024
+    /// Chunks of one upload request, in plain bytes.
+    static let batchBytes = 4 * 1024 * 1024
+    /// Batches that wait in memory while the network is slower than the disk.
+    static let batchesAhead = 3
+
+    let container: ContainerID
+    let key: ContainerKey
+    let cloud: any Cloud
+    let replica: Replica
+    let meter: TransferMeter
+
+    /// Reads a small file whole.
+    func readSmall(_ place: LocalPlace, expecting state: LocalState, hasWriter: Bool) async throws(UploadError) -> ReadContent {
+        let (replica, key) = (replica, key)
+        let outcome = try? await BlockingPool.shared.run { () -> Result<ReadContent, UploadError> in
+            var chunks: [ChunkID: [UInt8]] = [:]
+            return Self.read(place, expecting: state, hasWriter: hasWriter, replica: replica, key: key) { id, bytes in
+                chunks[id] = Array(bytes)
+            }.map { ReadContent(manifest: $0.manifest, content: $0.content, state: $0.state, chunks: chunks) }
+        }
+        guard let outcome else { throw .changed }
+        return try outcome.get()
+    }
+
+    /// Reads a large file in a stream and uploads what the cloud lacks while it is being read.
+    func sendLarge(
+        _ place: LocalPlace,
+        expecting state: LocalState,
+        hasWriter: Bool,
+        token: UInt64
+    ) async throws(UploadError) -> ReadContent {
+        let batches = AsyncStream<[(ChunkID, [UInt8])]>.makeStream()
+        let slots = DispatchSemaphore(value: Self.batchesAhead)
+        let isStopped = Mutex(false)
+        let result = Mutex<Result<ContentReader.Reading, UploadError>?>(nil)
+        let (replica, key) = (replica, key)
+        // A thread of its own: it blocks on the disk and, through `slots`, on the network.
+        startThread(name: "ubi-upload") {
+            var batch: [(ChunkID, [UInt8])] = []
+            var bytesInBatch = 0
+            func handOver() {
+                slots.wait()
+                batches.continuation.yield(batch)
+                batch = []
+                bytesInBatch = 0
+            }
+            let outcome = Self.read(place, expecting: state, hasWriter: hasWriter, replica: replica, key: key) { id, bytes in
+                if isStopped.withLock({ $0 }) { throw UploadError.changed }
+                batch.append((id, Array(bytes)))
+                bytesInBatch += bytes.count
+                if bytesInBatch >= Self.batchBytes { handOver() }
+            }
+            if case .success = outcome, !batch.isEmpty { handOver() }
+            result.withLock { $0 = outcome }
+            batches.continuation.finish()
+        }
+        var failure: CloudError?
+        for await batch in batches.stream {
+            if failure == nil {
+                do throws(CloudError) { try await send(batch, token: token) } catch {
+                    failure = error
+                    isStopped.withLock { $0 = true }
+                }
+            }
+            slots.signal()
+        }
+        if let failure { throw .cloud(failure) }
+        guard let reading = try result.withLock({ $0 })?.get() else { throw .changed }
+        return ReadContent(manifest: reading.manifest, content: reading.content, state: reading.state, chunks: [:])
+    }
+
+    /// Uploads those of the chunks that the cloud lacks.
+    func send(_ chunks: [(ChunkID, [UInt8])], token: UInt64?) async throws(CloudError) {
+        let lacking = Set(try await cloud.missing(container, chunks: chunks.map(\.0)))
+        let wanted = chunks.filter { lacking.contains($0.0) }
+        if !wanted.isEmpty {
+            let frames = await encode(wanted)
+            try await cloud.upload(container, frames: frames)
+            meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
+        }
+        if let token { meter.advance(token, by: chunks.reduce(0) { $0 + Int64($1.1.count) }) }
+    }
+
+    func encode(_ chunks: [(ChunkID, [UInt8])]) async -> [ChunkFrame] {
+        let frames = try? await BlockingPool.shared.run {
+            chunks.map { id, bytes in bytes.withUnsafeBytes { ChunkFrame.encode($0, as: id) } }
+        }
+        // The closure above does not throw, and the pool throws nothing of its own.
+        return frames ?? []
+    }
+
+    private static func read(
+        _ place: LocalPlace,
+        expecting state: LocalState,
+        hasWriter: Bool,
+        replica: Replica,
+        key: ContainerKey,
+        emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) -> Result<ContentReader.Reading, UploadError> {
+        do {
+            let folder = try replica.tree.openFolder(key: place.folder)
+            let file = try replica.tree.openFile(in: folder.raw, place.name, expecting: state.key)
+            return .success(try ContentReader.read(file.raw, key: key, synchronizing: hasWriter, emit: emit))
+        } catch let error as ContentReadError {
+            switch error {
+            case .changed, .notWhole: return .failure(.changed)
+            case .system(let errno): return .failure(.unreadable("\(errno)"))
+            case .stopped(let reason): return .failure(reason as? UploadError ?? .changed)
+            }
+        } catch .noSuchFileOrDirectory as Errno, .stale as Errno, .notDirectory as Errno {
+            return .failure(.changed)
+        } catch {
+            return .failure(.unreadable("\(error)"))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import Logging
+import Chunking
+import CloudClient
+import EngineCore
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// New content for a file that is whole here: brought together beside the tree, from the old content where they are equal.
+extension ContainerEngine {
+    /// Contents up to this size are downloaded inside the pass, in bytes; larger ones beside it.
+    private static let insidePass: Int64 = 1024 * 1024
+
+    /// The staged file's name; `nil` with a verdict when it is not there yet.
+    func wholeContent(_ candidate: Candidate, _ remote: RemoteItem, _ file: FileContent, _ found: Candidate.Found) async -> String? {
+        if let ready = downloaded[candidate.id] {
+            downloaded[candidate.id] = nil
+            if ready.revision == file.revision { return ready.name }
+            let staging = replica.staging
+            BlockingPool.shared.submit { try? staging.remove(ready.name) }
+        }
+        guard file.size > Self.insidePass else {
+            do throws(FillError) {
+                return try await bringTogether(candidate.id, remote, file, found.place, candidate.synced)
+            } catch {
+                note(error, candidate)
+                return nil
+            }
+        }
+        let (id, place, row) = (candidate.id, found.place, candidate.synced)
+        guard let work = candidate.works.first else { return nil }
+        candidate.verdict = .transferring
+        transferTasks[id] = Task {
+            var verdict = Verdict.again
+            do throws(FillError) {
+                let name = try await self.bringTogether(id, remote, file, place, row)
+                self.downloaded[id] = (file.revision, name)
+            } catch {
+                verdict = .failed
+                self.logger.info("a download ended early", metadata: ["why": "\(error)"])
+            }
+            self.transferTasks[id] = nil
+            self.handle(.transferEnded(work, verdict))
+        }
+        return nil
+    }
+
+    private func note(_ error: FillError, _ candidate: Candidate) {
+        switch error {
+        case .system(let errno): noteDiskProblem(candidate, errno)
+        case .gone: candidate.verdict = .later(.seconds(1))
+        case .corrupted(let why):
+            noteProblem(candidate, "the content fails its check: \(why)")
+            candidate.verdict = .failed
+        case .cloud(let error):
+            noteCloudProblem(candidate.id, candidate.found.flatMap { path(of: $0.place)?.description } ?? "", error)
+            candidate.verdict = .failed
+        }
+    }
+
+    private func bringTogether(
+        _ id: ItemID,
+        _ remote: RemoteItem,
+        _ file: FileContent,
+        _ place: LocalPlace,
+        _ row: SyncedItem?
+    ) async throws(FillError) -> String {
+        guard let content = file.content else { throw .gone }
+        let manifest = try await downloader.manifest(of: content, size: file.size)
+        let (replica, key) = (replica, key)
+        let prepared: (staged: StagedContent, lacking: [ChunkIndex.Entry])
+        do {
+            prepared = try await BlockingPool.shared.run {
+                let staged = StagedContent(try replica.staging.partFile(file.revision))
+                return (staged, try LocalChunks.reuse(for: manifest, in: staged, at: place, row: row, replica: replica, key: key))
+            }
+        } catch let error as Errno {
+            throw .system(error)
+        } catch {
+            throw .corrupted("\(error)")
+        }
+        let shown = path(of: place)?.description ?? place.name.description
+        let token = meter.begin(id, path: shown, direction: .download, total: file.size)
+        defer { meter.end(token) }
+        try await downloader.fetch(prepared.lacking, into: prepared.staged, token: token, written: {})
+        do {
+            try await BlockingPool.shared.run {
+                try prepared.staged.complete(size: file.size, attributes: remote.attributes)
+            }
+        } catch let error as Errno {
+            throw .system(error)
+        } catch {
+            throw .corrupted("\(error)")
+        }
+        return prepared.staged.name
+    }
+}
+
+/// Finds chunks of a new content that are on this disk already: in an interrupted download, and in the file's old content.
+enum LocalChunks {
+    /// Copies what is here and right; returns what is not.
+    static func reuse(
+        for manifest: Manifest,
+        in staged: StagedContent,
+        at place: LocalPlace,
+        row: SyncedItem?,
+        replica: Replica,
+        key: ContainerKey
+    ) throws -> [ChunkIndex.Entry] {
+        var old: [ChunkID: Range<Int64>] = [:]
+        var file: OwnedDescriptor?
+        if let local = row?.local, !local.isDataless, case .file(let content)? = row?.content, let id = content.content,
+            let base = try replica.database.manifest(id)
+        {
+            for entry in ChunkIndex(base).entries { old[entry.chunk] = entry.range }
+            let folder = try replica.tree.openFolder(key: place.folder)
+            // Gone or replaced: then nothing of it is used.
+            file = try? replica.tree.openFile(in: folder.raw, place.name, expecting: local.key)
+        }
+        var lacking: [ChunkIndex.Entry] = []
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Manifest.maximumChunkSize, alignment: 16)
+        defer { buffer.deallocate() }
+        for entry in ChunkIndex(manifest).entries {
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(entry.range.upperBound - entry.range.lowerBound)])
+            if try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound, key) { continue }
+            if let range = old[entry.chunk], let raw = file?.raw, range.count == entry.range.count,
+                try isRight(part, entry.chunk, from: raw, at: range.lowerBound, key)
+            {
+                try staged.write(UnsafeRawBufferPointer(part), at: entry.range.lowerBound)
+                continue
+            }
+            lacking.append(entry)
+        }
+        return lacking
+    }
+
+    private static func isRight(
+        _ buffer: UnsafeMutableRawBufferPointer,
+        _ chunk: ChunkID,
+        from descriptor: Int32,
+        at offset: Int64,
+        _ key: ContainerKey
+    ) throws -> Bool {
+        let count = try StagedContent.read(descriptor, into: buffer, at: offset)
+        return count == buffer.count && chunkID(of: UnsafeRawBufferPointer(buffer), key: key) == chunk
+    }
+}

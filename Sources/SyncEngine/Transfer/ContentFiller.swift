@@ -1,0 +1,379 @@
+import Chunking
+import CloudClient
+package import Driver
+import Logging
+package import Replica
+import Synchronization
+package import SystemPackage
+import UbiquityModel
+
+/// Fetches the content of dataless files that programs have open, in the order in which it is needed: what a read waits for,
+/// then read-ahead that grows while reading goes on, then the rest (semantics section 3). What it writes was verified before.
+package final class ContentFiller: Sendable {
+    /// The first read fetches at least this much, in bytes.
+    static let smallestWindow: Int64 = 128 * 1024
+    static let largestWindow: Int64 = 16 * 1024 * 1024
+    /// How long a handle must stay open before the rest follows by itself.
+    static let openBeforeRest = Duration.seconds(1)
+    /// How long a read waits for content that its author has not sent yet.
+    static let longestWaitForAuthor = Duration.seconds(30)
+
+    /// Where a file's content comes from.
+    struct Source: Sendable {
+        var item: ItemID
+        var path: String
+        /// `nil`: announced, but not in the cloud yet.
+        var manifest: Manifest?
+    }
+
+    private struct Waiter: Sendable {
+        var range: Range<Int64>
+        var completion: @Sendable (Errno?) -> Void
+    }
+
+    private struct FileState: Sendable {
+        var file: PlaceholderFile
+        var waiters: [UInt64: Waiter] = [:]
+        var isPumping = false
+        var openCount = 0
+        /// Somebody waits for all of it, or it is to be kept whole.
+        var wantsWhole = false
+        /// Reading goes on, or the handle has been open for a while: the rest follows.
+        var wantsRest = false
+        var source: Source?
+        var window = ContentFiller.smallestWindow
+        var lastEnd: Int64 = 0
+    }
+
+    private struct State: Sendable {
+        var files: [ObjectIdentifier: FileState] = [:]
+        var nextWaiter: UInt64 = 0
+        var isOffline = false
+    }
+
+    /// Guards memory only; never held while a completion runs.
+    private let state = Mutex(State())
+    private let downloader: Downloader
+    private let replica: Replica
+    private let logger: Logger
+    /// Tells the engine that a file has become whole.
+    private let becameWhole: @Sendable (PlaceholderFile, LocalState) -> Void
+
+    init(
+        downloader: Downloader,
+        replica: Replica,
+        logger: Logger,
+        becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void
+    ) {
+        self.downloader = downloader
+        self.replica = replica
+        self.logger = logger
+        self.becameWhole = becameWhole
+    }
+
+    // MARK: The driver's side
+
+    package func opened(_ file: PlaceholderFile) {
+        state.withLock { state in
+            state.files[ObjectIdentifier(file), default: FileState(file: file)].openCount += 1
+        }
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.openBeforeRest)
+            self?.wantRest(of: file)
+        }
+    }
+
+    package func closed(_ file: PlaceholderFile) {
+        let remains: Bool = state.withLock { state in
+            let id = ObjectIdentifier(file)
+            guard var entry = state.files[id] else { return false }
+            entry.openCount -= 1
+            if entry.openCount <= 0 { entry.wantsRest = false }
+            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping && !entry.wantsWhole
+            state.files[id] = isUnused ? nil : entry
+            return !isUnused
+        }
+        if !remains { remember(file) }
+    }
+
+    /// Calls `completion` once: `nil` when the range can be read from the file.
+    package func need(
+        _ file: PlaceholderFile,
+        range: Range<Int64>,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest {
+        if file.isDiscarded || file.contains(range) {
+            completion(nil)
+            return ContentRequest(cancel: {})
+        }
+        let id = ObjectIdentifier(file)
+        let (number, start): (UInt64?, Bool) = state.withLock { state in
+            if state.isOffline { return (nil, false) }
+            state.nextWaiter += 1
+            var entry = state.files[id] ?? FileState(file: file)
+            entry.waiters[state.nextWaiter] = Waiter(range: range, completion: completion)
+            noteRead(&entry, range)
+            let start = !entry.isPumping
+            entry.isPumping = true
+            state.files[id] = entry
+            return (state.nextWaiter, start)
+        }
+        guard let number else {
+            completion(.networkDown)
+            return ContentRequest(cancel: {})
+        }
+        if start { startPump(file) }
+        return ContentRequest { [weak self] in self?.cancel(number, of: id) }
+    }
+
+    private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
+        if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window, entry.lastEnd > 0 {
+            entry.window = min(entry.window * 2, Self.largestWindow)
+            if entry.window == Self.largestWindow { entry.wantsRest = true }
+        } else {
+            entry.window = Self.smallestWindow
+        }
+        entry.lastEnd = range.upperBound
+        if range == 0..<entry.file.placeholder.size { entry.window = Self.largestWindow }
+    }
+
+    private func cancel(_ number: UInt64, of id: ObjectIdentifier) {
+        let waiter = state.withLock { $0.files[id]?.waiters.removeValue(forKey: number) }
+        waiter?.completion(.interrupted)
+    }
+
+    private func wantRest(of file: PlaceholderFile) {
+        let id = ObjectIdentifier(file)
+        let start: Bool = state.withLock { state in
+            guard var entry = state.files[id], entry.openCount > 0, !state.isOffline else { return false }
+            entry.wantsRest = true
+            let start = !entry.isPumping
+            entry.isPumping = true
+            state.files[id] = entry
+            return start
+        }
+        if start { startPump(file) }
+    }
+
+    // MARK: The engine's side
+
+    /// Fetches all of a file that some handle keeps open; returns when it is whole.
+    func fetchWhole(_ file: PlaceholderFile) async -> Errno? {
+        let size = file.placeholder.size
+        return await withCheckedContinuation { continuation in
+            _ = need(file, range: 0..<size) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// The file that programs have open at this inode, if any.
+    func openFile(_ key: InodeKey) -> PlaceholderFile? {
+        state.withLock { state in state.files.values.first { $0.file.key == key && !$0.file.isDiscarded }?.file }
+    }
+
+    func setOffline(_ offline: Bool) {
+        let waiting: [Waiter] = state.withLock { state in
+            state.isOffline = offline
+            guard offline else { return [] }
+            var waiting = [Waiter]()
+            for id in state.files.keys {
+                waiting += state.files[id]?.waiters.values.map { $0 } ?? []
+                state.files[id]?.waiters.removeAll()
+            }
+            return waiting
+        }
+        for waiter in waiting { waiter.completion(.networkDown) }
+    }
+
+    /// Content that was only announced has reached the cloud: whoever waits for it is served.
+    func contentArrived(for item: ItemID) {
+        let files: [PlaceholderFile] = state.withLock { state in
+            var files = [PlaceholderFile]()
+            for (id, entry) in state.files where !entry.isPumping && entry.source?.item == item && !entry.waiters.isEmpty {
+                state.files[id]?.source = nil
+                state.files[id]?.isPumping = true
+                files.append(entry.file)
+            }
+            return files
+        }
+        for file in files { startPump(file) }
+    }
+
+    // MARK: The pump
+
+    private func startPump(_ file: PlaceholderFile) { Task { await self.pump(file) } }
+
+    private func pump(_ file: PlaceholderFile) async {
+        let id = ObjectIdentifier(file)
+        do throws(FillError) {
+            let source = try await source(of: file, id)
+            guard let manifest = source.manifest else {
+                park(file, id)
+                return
+            }
+            try await fill(file, id, source, manifest)
+        } catch {
+            logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
+            fail(id, error.errno)
+        }
+    }
+
+    private func fill(
+        _ file: PlaceholderFile,
+        _ id: ObjectIdentifier,
+        _ source: Source,
+        _ manifest: Manifest
+    ) async throws(FillError) {
+        let index = ChunkIndex(manifest)
+        guard index.size == file.placeholder.size else { throw .corrupted("the manifest does not fit the size") }
+        let token = downloader.meter.begin(source.item, path: source.path, direction: .download, total: index.size)
+        defer { downloader.meter.end(token) }
+        while let range = nextRange(file, id) {
+            let wanted = index.entries(covering: file.missing(in: range))
+            if !wanted.isEmpty {
+                try await downloader.fetch(wanted, into: file, token: token) { [weak self] in self?.completeServed(id) }
+            }
+            completeServed(id)
+        }
+        if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded, !file.isWhole { try await finish(file) }
+        completeServed(id)
+    }
+
+    /// What to fetch next; `nil` (and the pump is marked as stopped) when nobody waits any more.
+    private func nextRange(_ file: PlaceholderFile, _ id: ObjectIdentifier) -> Range<Int64>? {
+        let size = file.placeholder.size
+        return state.withLock { state in
+            guard var entry = state.files[id] else { return nil }
+            if !file.isDiscarded, !file.isWhole {
+                let first = entry.waiters.min { $0.key < $1.key }?.value
+                if let first, let start = file.missing(in: first.range).first?.lowerBound {
+                    return start..<min(size, max(min(first.range.upperBound, start + Self.largestWindow), start + entry.window))
+                }
+                if entry.wantsWhole || (entry.wantsRest && entry.openCount > 0) {
+                    if let start = file.missing(in: 0..<size).first?.lowerBound {
+                        return start..<min(size, start + Self.largestWindow / 2)
+                    }
+                }
+            }
+            // A waiter whose range came meanwhile is completed by the caller.
+            entry.isPumping = false
+            entry.wantsWhole = false
+            state.files[id] = entry
+            return nil
+        }
+    }
+
+    private func completeServed(_ id: ObjectIdentifier) {
+        let (served, restart): ([Waiter], PlaceholderFile?) = state.withLock { state in
+            guard var entry = state.files[id] else { return ([], nil) }
+            var served = [Waiter]()
+            for (number, waiter) in entry.waiters where entry.file.isDiscarded || entry.file.contains(waiter.range) {
+                served.append(waiter)
+                entry.waiters[number] = nil
+            }
+            // Someone asked just when the pump stopped.
+            let restart = !entry.isPumping && !entry.waiters.isEmpty
+            if restart { entry.isPumping = true }
+            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping
+            let file = entry.file
+            state.files[id] = isUnused ? nil : entry
+            return (served, restart ? file : nil)
+        }
+        for waiter in served { waiter.completion(nil) }
+        if let restart { startPump(restart) }
+    }
+
+    private func finish(_ file: PlaceholderFile) async throws(FillError) {
+        do {
+            let finished = try await BlockingPool.shared.run { try file.finish() }
+            becameWhole(file, finished)
+        } catch let error as Errno {
+            throw .system(error)
+        } catch {
+            throw .corrupted("\(error)")
+        }
+    }
+
+    private func fail(_ id: ObjectIdentifier, _ errno: Errno) {
+        let waiting: [Waiter] = state.withLock { state in
+            guard var entry = state.files[id] else { return [] }
+            let waiting = Array(entry.waiters.values)
+            entry.waiters.removeAll()
+            entry.isPumping = false
+            entry.wantsRest = false
+            entry.wantsWhole = false
+            state.files[id] = entry.openCount > 0 ? entry : nil
+            return waiting
+        }
+        for waiter in waiting { waiter.completion(errno) }
+    }
+
+    /// The author has announced the item, its content is on its way: the waiters stay, for a while.
+    private func park(_ file: PlaceholderFile, _ id: ObjectIdentifier) {
+        let numbers: [UInt64] = state.withLock { state in
+            state.files[id]?.isPumping = false
+            return state.files[id]?.waiters.keys.map { $0 } ?? []
+        }
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.longestWaitForAuthor)
+            guard let self else { return }
+            let late = self.state.withLock { state in numbers.compactMap { state.files[id]?.waiters.removeValue(forKey: $0) } }
+            for waiter in late { waiter.completion(.timedOut) }
+        }
+    }
+
+    private func source(of file: PlaceholderFile, _ id: ObjectIdentifier) async throws(FillError) -> Source {
+        if let known = state.withLock({ $0.files[id]?.source }), known.manifest != nil { return known }
+        let found = try await downloader.source(of: file)
+        state.withLock { $0.files[id]?.source = found }
+        return found
+    }
+
+    /// Keeps the ranges that are here for the next open, once they are on the disk.
+    private func remember(_ file: PlaceholderFile) {
+        guard !file.isWhole, !file.isDiscarded else { return }
+        let replica = replica
+        BlockingPool.shared.submit { try? RangeStore.save(file, in: replica) }
+    }
+}
+
+/// Finds the chunks that cover a range of a file.
+struct ChunkIndex: Sendable {
+    struct Entry: Hashable, Sendable {
+        var chunk: ChunkID
+        var range: Range<Int64>
+    }
+
+    private(set) var entries: [Entry] = []
+    private(set) var size: Int64 = 0
+
+    init(_ manifest: Manifest) {
+        entries.reserveCapacity(manifest.entries.count)
+        for entry in manifest.entries {
+            entries.append(Entry(chunk: entry.chunk, range: size..<size + Int64(entry.length)))
+            size += Int64(entry.length)
+        }
+    }
+
+    /// All chunks that touch one of `ranges` (ascending, disjoint), each once, in order.
+    func entries(covering ranges: [Range<Int64>]) -> [Entry] {
+        var result = [Entry]()
+        for range in ranges where !range.isEmpty {
+            var index = firstEntry(endingAfter: range.lowerBound)
+            while index < entries.count, entries[index].range.lowerBound < range.upperBound {
+                if result.last != entries[index] { result.append(entries[index]) }
+                index += 1
+            }
+        }
+        return result
+    }
+
+    private func firstEntry(endingAfter offset: Int64) -> Int {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].range.upperBound <= offset { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

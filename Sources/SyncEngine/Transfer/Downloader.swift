@@ -1,0 +1,196 @@
+import Chunking
+import CloudClient
+import Replica
+import Synchronization
+import SystemPackage
+import UbiquityModel
+
+/// Where verified content is written.
+protocol ContentDestination: Sendable {
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno)
+}
+
+extension PlaceholderFile: ContentDestination {}
+
+/// Fetches chunks from the cloud, verifies them and writes them where they belong.
+struct Downloader: Sendable {
+    /// Chunks of one request: at most this many bytes of content.
+    static let requestBytes: Int64 = 32 * 1024 * 1024
+    /// A server that restarts is back within moments: a read does not fail for that.
+    static let attempts = 4
+
+    let container: ContainerID
+    let key: ContainerKey
+    let cloud: any Cloud
+    let replica: Replica
+    let meter: TransferMeter
+    let replaced = ReplacedRevisions()
+
+    // MARK: What to fetch
+
+    /// The item that a placeholder stands for, and its chunks.
+    func source(of file: PlaceholderFile) async throws(FillError) -> ContentFiller.Source {
+        let revision = file.placeholder.revision
+        let replica = replica
+        let key = file.key
+        let found = try await disk { () -> (ItemID, Name, FileContent)? in
+            for row in try replica.database.synced(key: key) {
+                guard case .file(var content) = row.content, content.revision == revision else { continue }
+                if content.content == nil, case .file(let remote)? = try replica.database.remote(row.id)?.content,
+                    remote.revision == revision
+                {
+                    content = remote
+                }
+                return (row.id, row.place.name, content)
+            }
+            return nil
+        }
+        guard let (item, name, content) = found else { return try await sourceOfOldRevision(file) }
+        guard let id = content.content else {
+            return ContentFiller.Source(item: item, path: name.description, manifest: nil)
+        }
+        let manifest = try await manifest(of: id, size: content.size)
+        return ContentFiller.Source(item: item, path: name.description, manifest: manifest)
+    }
+
+    /// A newer revision has taken the item's place while somebody still has the old one open.
+    private func sourceOfOldRevision(_ file: PlaceholderFile) async throws(FillError) -> ContentFiller.Source {
+        let revision = file.placeholder.revision
+        guard let row = replaced.item(of: revision) else { throw .gone }
+        let versions: [ItemVersion]
+        do { versions = try await cloud.versions(container, item: row) } catch { throw .cloud(error) }
+        guard let version = versions.first(where: { $0.revision == revision }) else { throw .gone }
+        let manifest = try await manifest(of: version.content, size: version.size)
+        return ContentFiller.Source(item: row, path: version.name.description, manifest: manifest)
+    }
+
+    /// A content's chunks: remembered, or asked for and verified against its name.
+    func manifest(of content: ContentID, size: Int64) async throws(FillError) -> Manifest {
+        let replica = replica
+        if let known = try await disk({ try replica.database.manifest(content) }) { return known }
+        let answer: [ContentID: Manifest]
+        do { answer = try await cloud.manifests(container, contents: [content]) } catch { throw .cloud(error) }
+        guard let manifest = answer[content] else { throw .gone }
+        guard manifest.size == size, contentID(of: manifest, key: key) == content else {
+            throw .corrupted("the manifest of \(content) is not what its name says")
+        }
+        try await disk { try replica.database.write(manifests: [content: manifest]) }
+        return manifest
+    }
+
+    // MARK: Fetching
+
+    /// Fetches `entries` and writes each at its place. What was written before a failure stays.
+    /// - Parameter written: called after each chunk.
+    func fetch(
+        _ entries: [ChunkIndex.Entry],
+        into destination: some ContentDestination,
+        token: UInt64,
+        written: @escaping @Sendable () -> Void
+    ) async throws(FillError) {
+        var rest = entries[...]
+        while !rest.isEmpty {
+            var bytes: Int64 = 0
+            let request = rest.prefix { entry in
+                bytes += entry.range.upperBound - entry.range.lowerBound
+                return bytes <= Self.requestBytes || entry == rest.first
+            }
+            rest = rest.dropFirst(request.count)
+            try await fetchWithRetries(Array(request), into: destination, token: token, written: written)
+        }
+    }
+
+    private func fetchWithRetries(
+        _ entries: [ChunkIndex.Entry],
+        into destination: some ContentDestination,
+        token: UInt64,
+        written: @escaping @Sendable () -> Void
+    ) async throws(FillError) {
+        let missing = Mutex(entries)
+        var attempt = 1
+        while true {
+            let wanted = missing.withLock { $0 }
+            do {
+                return try await fetchOnce(wanted, into: destination, token: token) { chunk in
+                    missing.withLock { $0.removeAll { $0.chunk == chunk } }
+                    written()
+                }
+            } catch {
+                switch error {
+                case .cloud(.offline) where attempt < Self.attempts, .corrupted where attempt < 2:
+                    attempt += 1
+                    do { try await Task.sleep(for: .milliseconds(150) * (1 << attempt)) } catch { throw .cloud(.cancelled) }
+                case .cloud, .system, .corrupted, .gone: throw error
+                }
+            }
+        }
+    }
+
+    private func fetchOnce(
+        _ entries: [ChunkIndex.Entry],
+        into destination: some ContentDestination,
+        token: UInt64,
+        written: @escaping @Sendable (ChunkID) -> Void
+    ) async throws(FillError) {
+        var places: [ChunkID: [Range<Int64>]] = [:]
+        var order = [ChunkID]()
+        for entry in entries {
+            if places[entry.chunk] == nil { order.append(entry.chunk) }
+            places[entry.chunk, default: []].append(entry.range)
+        }
+        let wanted = places
+        let failure = Mutex<FillError?>(nil)
+        let received = Mutex(0)
+        do {
+            try await cloud.fetch(container, chunks: order) { frame in
+                do {
+                    try await self.write(frame, at: wanted[frame.chunk] ?? [], into: destination)
+                } catch let error as FillError {
+                    failure.withLock { $0 = error }
+                    throw error
+                }
+                received.withLock { $0 += 1 }
+                meter.countReceived(Int64(frame.data.count))
+                meter.advance(token, by: Int64(frame.length))
+                written(frame.chunk)
+            }
+        } catch {
+            if let failure = failure.withLock({ $0 }) { throw failure }
+            throw .cloud(error)
+        }
+        guard received.withLock({ $0 }) == order.count else { throw .cloud(.malformed("chunks are missing from the answer")) }
+    }
+
+    private func write(
+        _ frame: ChunkFrame,
+        at ranges: [Range<Int64>],
+        into destination: some ContentDestination
+    ) async throws {
+        let key = key
+        let failure = try await BlockingPool.shared.run { () -> FillError? in
+            let plain: [UInt8]
+            do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { return .corrupted("\(error)") }
+            for range in ranges {
+                guard range.upperBound - range.lowerBound == Int64(plain.count) else {
+                    return .corrupted("chunk \(frame.chunk) has another length than its manifest says")
+                }
+                do {
+                    try plain.withUnsafeBytes { try destination.write($0, at: range.lowerBound) }
+                } catch {
+                    return (error as? Errno).map { .system($0) } ?? .corrupted("\(error)")
+                }
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// Database and disk, off the cooperative pool.
+    private func disk<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws(FillError) -> Value {
+        do {
+            return try await BlockingPool.shared.run(body)
+        } catch {
+            throw .corrupted("the device's database: \(error)")
+        }
+    }
+}

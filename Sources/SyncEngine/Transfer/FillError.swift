@@ -1,0 +1,30 @@
+import CloudClient
+import SystemPackage
+
+/// Why content could not be brought here.
+enum FillError: Error {
+    case cloud(CloudError)
+    case system(Errno)
+    case corrupted(String)
+    /// The item or the revision is gone.
+    case gone
+
+    /// What the waiting program sees (semantics section 12).
+    var errno: Errno {
+        switch self {
+        case .cloud(let error):
+            switch error {
+            case .offline: .networkDown
+            case .revoked, .unauthorized: .permissionDenied
+            case .notFound: .noSuchFileOrDirectory
+            case .tooNew: .protocolError
+            case .cancelled: .interrupted
+            case .wrongServer: .networkDown
+            case .rejected, .serverFull, .quotaExceeded, .malformed: .ioError
+            }
+        case .system(let error): error
+        case .corrupted: .ioError
+        case .gone: .noSuchFileOrDirectory
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import CLinux
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// A file in the staging folder that is being filled with a revision's content.
+///
+/// `REVISION.part` survives a restart: what it holds is verified again by hashing, chunk by chunk, and not fetched twice.
+final class StagedContent: ContentDestination {
+    let name: String
+    private let file: OwnedDescriptor
+
+    init(_ staged: consuming StagedFile) {
+        name = staged.name
+        file = staged.takeDescriptor()
+    }
+
+    var descriptor: Int32 { file.raw }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
+        try checked(clinux_pwrite_all(file.raw, bytes.baseAddress, bytes.count, offset))
+    }
+
+    /// Returns how many bytes there were, at most the buffer's size.
+    static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        try checked(clinux_pread(descriptor, buffer.baseAddress, buffer.count, offset))
+    }
+
+    /// Sets what the item has besides its content and makes all of it durable.
+    func complete(size: Int64, attributes: ItemAttributes) throws(Errno) {
+        try checked(clinux_truncate(file.raw, size))
+        try checked(clinux_fsync(file.raw))
+        _ = try ExtendedAttributes.replaceSynced(file.raw, with: attributes.extended)
+        try InodeMode.set(file.raw, attributes.mode, .file)
+        try setModified(file.raw, attributes.modified)
+        try checked(clinux_fsync(file.raw))
+    }
+}

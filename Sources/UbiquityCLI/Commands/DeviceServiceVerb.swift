@@ -1,0 +1,23 @@
+import ArgumentParser
+import DeviceService
+import Logging
+import UbiquityControl
+
+/// The device service itself, as `up`, `join` and `mount` start it in the background.
+struct DeviceServiceVerb: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "device-service", shouldDisplay: false)
+
+    @Option(help: "Where to tell that it is ready.")
+    var readyDescriptor: Int32
+
+    func run() async throws {
+        let home = try HomeDirectories.current()
+        let log = BoundedLog(path: home.serviceLog)
+        log?.adoptStandardOutput()
+        let logger = Logger(label: "service") { label in
+            let sink = log.map { LineLogHandler.Sink.log($0) } ?? .standardError
+            return LineLogHandler(label: label, sink: sink, level: LineLogHandler.requestedLevel() ?? .info)
+        }
+        try await UbiquityService.run(home: home, readyDescriptor: readyDescriptor, logger: logger)
+    }
+}

@@ -1,0 +1,46 @@
+import UbiquityControl
+
+/// `status PATH…`.
+enum ItemStatusOutput {
+    /// The one word for people, and Apple's values apart for programs (semantics section 2).
+    static func json(_ item: ItemReport) -> JSONValue {
+        let isHere = ["current", "downloaded", "uploading", "waiting", "local-only"].contains(item.state)
+        let isSent = ["current", "downloaded", "dataless", "downloading"].contains(item.state)
+        let received = isHere ? 100 : item.state == "downloading" || item.state == "dataless" ? item.percent : 0
+        let sent = isSent ? 100 : item.state == "uploading" ? item.percent : 0
+        return .object([
+            ("path", .path(item.path)),
+            ("kind", .optional(item.kind)),
+            ("state", .string(item.state)),
+            ("conflicts", .count(item.conflicts)),
+            ("percent", .count(item.percent)),
+            ("size", .integer(item.size)),
+            ("local-bytes", .integer(item.localBytes)),
+            ("revision", .optional(item.revision)),
+            ("pinned", .bool(item.isPinned)),
+            ("error", .optional(item.error)),
+            ("reason", .optional(item.reason)),
+            ("ubiquitous", .bool(item.state != "local-only")),
+            ("downloaded", .bool(isHere)),
+            ("downloading", .bool(item.state == "downloading")),
+            ("percent-downloaded", .count(received)),
+            ("uploaded", .bool(isSent)),
+            ("uploading", .bool(item.state == "uploading")),
+            ("percent-uploaded", .count(sent)),
+        ])
+    }
+
+    static func write(_ items: [ItemReport]) {
+        var table = TextTable("STATE", "SIZE", "PATH")
+        for item in items {
+            var state = item.state
+            if ["uploading", "downloading"].contains(state) { state += " \(item.percent) %" }
+            if item.isPinned { state += ", pinned" }
+            if item.conflicts > 0 { state += ", conflicts: \(item.conflicts)" }
+            let why = [item.reason, item.error].compactMap { $0 }.joined(separator: "; ")
+            let path = ShownPath.text(item.path)
+            table.add(state, item.kind == "folder" ? "" : ByteCount.text(item.size), why.isEmpty ? path : "\(path) (\(why))")
+        }
+        table.write()
+    }
+}

@@ -1,0 +1,118 @@
+import UbiquityControl
+
+/// `status` without a path.
+enum ServiceStatus {
+    static func json(_ report: ServiceReport) -> JSONValue {
+        let engines = report.mounts.compactMap(\.engine)
+        return .object([
+            ("service", .object([("pid", .integer(Int64(report.pid))), ("log", .string(report.log))])),
+            ("account", .string(report.account)),
+            ("device", .string(report.device)),
+            (
+                "server",
+                .object([
+                    ("url", .string(report.server)), ("embedded", .bool(report.serverIsEmbedded)),
+                    ("connection", .optional(connection(report))),
+                    ("problem", .optional(engines.compactMap(\.connectionProblem).first)),
+                ])
+            ),
+            ("offline", .bool(report.isOffline)),
+            ("driver", .optional(report.mounts.first { $0.engine != nil }?.mode)),
+            ("pending", .count(engines.reduce(0) { $0 + $1.pending })),
+            ("transfers", .array(engines.flatMap(\.transfers).map { TransferOutput.json($0) })),
+            ("conflicts", .count(engines.reduce(0) { $0 + $1.conflicts })),
+            ("held-deletions", .count(engines.reduce(0) { $0 + $1.heldDeletions })),
+            ("problems", .array(engines.flatMap(\.problems).map { json($0) })),
+            ("mounts", .array(report.mounts.map { json($0) })),
+        ])
+    }
+
+    /// The worst of all containers.
+    private static func connection(_ report: ServiceReport) -> String? {
+        let all = report.mounts.compactMap { $0.engine?.connection }
+        return all.first { $0 != "connected" } ?? all.first
+    }
+
+    private static func json(_ problem: ProblemReport) -> JSONValue {
+        .object([("path", .path(problem.path)), ("reason", .string(problem.reason))])
+    }
+
+    private static func json(_ mount: MountReport) -> JSONValue {
+        let engine = mount.engine
+        func count(_ value: Int?) -> JSONValue { value.map { .count($0) } ?? .null }
+        return .object([
+            ("container", .string(mount.container)),
+            ("mount-point", .path(mount.mountPoint)),
+            ("state", .string(mount.state.rawValue)),
+            ("failure", .optional(mount.failure)),
+            ("driver", .optional(engine == nil ? nil : mount.mode)),
+            ("connection", .optional(engine?.connection)),
+            ("connection-problem", .optional(engine?.connectionProblem)),
+            ("items", count(engine?.items)),
+            ("pending", count(engine?.pending)),
+            ("conflicts", count(engine?.conflicts)),
+            ("held-deletions", count(engine?.heldDeletions)),
+            ("bytes-sent", engine.map { .integer($0.bytesSent) } ?? .null),
+            ("bytes-received", engine.map { .integer($0.bytesReceived) } ?? .null),
+            ("transfers", .array((engine?.transfers ?? []).map { TransferOutput.json($0) })),
+            ("problems", .array((engine?.problems ?? []).map { json($0) })),
+        ])
+    }
+
+    // MARK: - For people
+
+    static func write(_ report: ServiceReport) {
+        line("service", "running (pid \(report.pid)), log in \(report.log)")
+        line("account", "\(report.account), this device is \(report.device)")
+        let place = report.serverIsEmbedded ? " (on this machine)" : ""
+        line("server", "\(report.server)\(place)\(report.isOffline ? ", offline by `ubiquity offline on`" : "")")
+        for mount in report.mounts { write(mount) }
+        if report.mounts.isEmpty { line("mounts", "none; `ubiquity mount CONTAINER DIR` makes one") }
+    }
+
+    private static func write(_ mount: MountReport) {
+        Terminal.write("")
+        Terminal.write(Terminal.styled(Terminal.plain("\(mount.container) at \(mount.mountPoint)"), .bold))
+        guard let engine = mount.engine else {
+            let why = mount.failure ?? "just being mounted"
+            line("state", Terminal.styled(Terminal.plain(why), mount.failure == nil ? .yellow : .red))
+            return
+        }
+        let problem = engine.connectionProblem.map { " (\($0))" } ?? ""
+        let style: Terminal.Style = engine.connection == "connected" ? .green : .yellow
+        line("connection", Terminal.styled(Terminal.plain("\(engine.connection)\(problem)"), style))
+        line("driver", mount.mode)
+        let waiting = engine.pending > 0 ? "\(engine.pending) changes on their way" : "nothing waits"
+        line("items", "\(engine.items), \(waiting)")
+        if engine.conflicts > 0 {
+            line("conflicts", Terminal.styled("\(engine.conflicts); `ubiquity conflicts` lists them", .yellow))
+        }
+        if engine.heldDeletions > 0 {
+            let text = "\(engine.heldDeletions) are held; `ubiquity deleted confirm` sends them, `ubiquity deleted undo` brings all back"
+            line("deletions", Terminal.styled(text, .yellow))
+        }
+        for transfer in engine.transfers { line("transfer", TransferOutput.text(transfer)) }
+        for problem in engine.problems {
+            line("problem", Terminal.styled(Terminal.plain("\(ShownPath.text(problem.path)): \(problem.reason)"), .red))
+        }
+    }
+
+    private static func line(_ key: String, _ value: String) {
+        Terminal.write(Terminal.styled(key + String(repeating: " ", count: max(1, 12 - key.count)), .dim) + value)
+    }
+}
+
+enum TransferOutput {
+    static func json(_ transfer: TransferReport) -> JSONValue {
+        .object([
+            ("path", .path(transfer.path)),
+            ("direction", .string(transfer.direction)),
+            ("bytes-done", .integer(transfer.bytesDone)),
+            ("bytes-total", .integer(transfer.bytesTotal)),
+        ])
+    }
+
+    static func text(_ transfer: TransferReport) -> String {
+        "\(transfer.direction) \(ByteCount.text(transfer.bytesDone)) of \(ByteCount.text(transfer.bytesTotal))  \(ShownPath.text(transfer.path))"
+    }
+}

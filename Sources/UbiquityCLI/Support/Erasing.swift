@@ -1,0 +1,44 @@
+import DeviceService
+import Glibc
+import UbiquityControl
+import UbiquityModel
+
+/// Deleting the local copy at sign-out.
+enum Erasing {
+    /// Nothing may be only here: neither what waits to be sent, nor what is never sent.
+    static func check(_ startup: Startup, _ account: Account) throws {
+        let table = try MountTable.load(startup.home)
+        for folder in try folders(startup.home, account) where table[folder.info.id.text] == nil {
+            throw ControlError(
+                folder.info.id.text,
+                "it is not mounted, so what is only here cannot be known",
+                remedy: "`ubiquity mount \(folder.info.id) DIR` first"
+            )
+        }
+        guard !table.entries.isEmpty else { return }
+        let client = try startup.ensureService().client
+        _ = try client.send(SyncRequest(timeoutSeconds: 60))
+        let roots = table.entries.map { ItemArgument(typed: $0.mountPoint, path: $0.mountPoint) }
+        for outcome in try client.send(ItemStatusRequest(paths: roots)) {
+            if let error = outcome.error { throw error }
+            let only = (outcome.value ?? []).filter { ["local-only", "waiting", "uploading"].contains($0.state) }
+            guard let first = only.first else { continue }
+            let others = only.count > 1 ? " and \(only.count - 1) more items are" : " is"
+            throw ControlError("\(outcome.path)", "\(first.path)\(others) only here", remedy: "move them elsewhere, or sign out without --erase")
+        }
+    }
+
+    static func erase(_ home: HomeDirectories, _ account: Account) throws(ControlError) {
+        for folder in try folders(home, account) {
+            // Files of 0444 in folders of 0555 go too: rm is careful about links and mounts.
+            let status = try Subcommand.run(["rm", "-rf", "--one-file-system", "--", folder.path])
+            guard status == 0 else { throw ControlError(folder.path, "cannot be removed") }
+        }
+    }
+
+    /// The replicas of this account.
+    private static func folders(_ home: HomeDirectories, _ account: Account) throws(ControlError) -> [ContainerFolder] {
+        let keys = Set(account.containers.map(\.key))
+        return try ContainerFolder.all(home).filter { keys.contains(ContainerRecord($0.info).key) }
+    }
+}

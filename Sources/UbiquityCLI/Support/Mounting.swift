@@ -1,0 +1,41 @@
+import DeviceService
+import Glibc
+import UbiquityControl
+
+/// What `up`, `join` and `mount` do about the mount.
+enum Mounting {
+    /// Looks at the folder before anything is started, signed in or used up: an error here leaves everything as it was.
+    static func check(_ word: String, imports: Bool, _ home: HomeDirectories) throws(ControlError) -> ControlPath {
+        let point = try MountPoint.prepare(ArgumentBytes.decode(word))
+        let table = try MountTable.load(home)
+        let entry = table.entries.first { $0.mountPoint == point }
+        switch try MountPoint.condition(of: point) {
+        case .empty, .dead: break
+        case .occupied:
+            guard imports || entry?.isImporting == true else {
+                throw ControlError(
+                    "\(point)",
+                    "it is not empty",
+                    remedy: "`--import` moves what is there into the container; or choose another folder"
+                )
+            }
+        case .ubiquity:
+            guard entry != nil else {
+                throw ControlError("\(point)", "another ubiquity is mounted there", remedy: "choose another folder")
+            }
+        case .foreign(let source):
+            throw ControlError("\(point)", "\(source) is mounted there", remedy: "choose another folder")
+        }
+        return point
+    }
+
+    /// Mounts, starting what is missing, and says what came of it.
+    static func mount(_ request: MountRequest, _ startup: Startup) throws {
+        let (client, serverError) = try startup.ensureService()
+        let answer = try client.send(request)
+        let imported = answer.importedCount > 0 ? ", with \(answer.importedCount) imported entries" : ""
+        let state = answer.wasMounted ? "is mounted" : "mounted"
+        Terminal.write("\(answer.container) \(state) at \(answer.mountPoint)\(imported)")
+        if let serverError { throw serverError }
+    }
+}

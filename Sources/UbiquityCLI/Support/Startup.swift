@@ -1,0 +1,84 @@
+import CloudClient
+import DeviceService
+import Glibc
+import UbiquityControl
+
+/// Starts what is missing on this device: the embedded server, the device service. Call with the start lock held.
+struct Startup {
+    let home: HomeDirectories
+    /// One at a time starts or stops something; the lock ends with this value or its process.
+    private let lock: FileLock
+
+    init(_ home: HomeDirectories) throws(ControlError) {
+        self.home = home
+        try home.create()
+        lock = try FileLock(waitingFor: home.startLock)
+    }
+
+    /// A connection to the service, which is started if it does not run.
+    ///
+    /// A server that cannot be started does not keep the device from its own files: its error is returned beside.
+    func ensureService() throws(ControlError) -> (client: ControlClientBox, serverError: ControlError?) {
+        guard let account = try Account.load(home) else { throw .notSignedIn() }
+        var serverError: ControlError?
+        if account.serverIsEmbedded {
+            do throws(ControlError) { try ensureServer(account) } catch { serverError = error }
+        }
+        if let client = try connect() { return (client, serverError) }
+        let words = ["device-service", "--ready-descriptor", "\(BackgroundProcess.readyDescriptor)"]
+        _ = try BackgroundProcess.start(words, what: "device service", log: home.serviceLog)
+        guard let client = try connect() else { throw .noService() }
+        return (client, serverError)
+    }
+
+    /// `nil` if no service runs.
+    func connect() throws(ControlError) -> ControlClientBox? {
+        do throws(ControlError) { return try ControlClientBox(home) } catch {
+            if error == .noService() { return nil }
+            throw error
+        }
+    }
+
+    /// The server's port is remembered; should it change all the same, the account follows.
+    private func ensureServer(_ account: Account) throws(ControlError) {
+        let url = try EmbeddedServer.start(home)
+        guard url != account.credentials.url else { return }
+        var account = account
+        account.credentials.url = url
+        try account.save(home)
+    }
+}
+
+/// A connection that can be passed on. Claims that it holds end with it.
+final class ControlClientBox {
+    private var client: ControlClient
+
+    init(_ home: HomeDirectories) throws(ControlError) { client = try ControlClient(home) }
+
+    var servicePID: Int32 { client.servicePID }
+    var isLost: Bool { client.isLost() }
+
+    /// Sends a request, shows how far it is, and waits for its answer.
+    func send<Request: ControlRequest>(_ request: Request) throws(ControlError) -> Request.Answer {
+        do throws(ControlError) {
+            let answer = try client.send(request) { ProgressLine.shared.show($0) }
+            ProgressLine.shared.clear()
+            return answer
+        } catch {
+            ProgressLine.shared.clear()
+            throw error
+        }
+    }
+
+    func takeDescriptor() -> Int32? { client.takeDescriptor() }
+
+    /// Waits until the service's process is gone.
+    func waitForEnd() {
+        let process = ProcessIdentity(pid: servicePID)
+        client.waitUntilClosed()
+        _ = process?.waitForEnd(within: .seconds(60))
+    }
+}
+
+/// Most verbs: the running service, or exit code 69.
+func connectedService() throws(ControlError) -> ControlClientBox { try ControlClientBox(try HomeDirectories.current()) }

@@ -1,0 +1,138 @@
+/// How the service is, and what it does.
+package struct StatusRequest: ControlRequest {
+    package typealias Answer = ServiceReport
+    package static var verb: String { "status" }
+    package init() {}
+}
+
+package struct ServiceReport: Codable, Sendable {
+    package var pid: Int32
+    package var log: String
+    package var account: String
+    package var device: String
+    package var server: String
+    package var serverIsEmbedded: Bool
+    /// Airplane mode.
+    package var isOffline: Bool
+    package var mounts: [MountReport]
+
+    package init(
+        pid: Int32,
+        log: String,
+        account: String,
+        device: String,
+        server: String,
+        serverIsEmbedded: Bool,
+        isOffline: Bool,
+        mounts: [MountReport]
+    ) {
+        self.pid = pid
+        self.log = log
+        self.account = account
+        self.device = device
+        self.server = server
+        self.serverIsEmbedded = serverIsEmbedded
+        self.isOffline = isOffline
+        self.mounts = mounts
+    }
+}
+
+package struct MountReport: Codable, Sendable {
+    package enum State: String, Codable, Sendable { case mounted, starting, failed }
+
+    package var container: String
+    package var mountPoint: ControlPath
+    package var state: State
+    /// Why it failed.
+    package var failure: String?
+    /// How the driver runs, and what would enable the better mode.
+    package var mode: String
+    /// `nil` while it is not mounted.
+    package var engine: EngineReport?
+
+    package init(
+        container: String,
+        mountPoint: ControlPath,
+        state: State,
+        failure: String? = nil,
+        mode: String = "",
+        engine: EngineReport? = nil
+    ) {
+        self.container = container
+        self.mountPoint = mountPoint
+        self.state = state
+        self.failure = failure
+        self.mode = mode
+        self.engine = engine
+    }
+}
+
+package struct EngineReport: Codable, Sendable {
+    package var connection: String
+    package var connectionProblem: String?
+    package var items: Int
+    package var pending: Int
+    package var conflicts: Int
+    package var heldDeletions: Int
+    package var bytesSent: Int64
+    package var bytesReceived: Int64
+    package var transfers: [TransferReport]
+    package var problems: [ProblemReport]
+
+    package init(
+        connection: String,
+        connectionProblem: String?,
+        items: Int,
+        pending: Int,
+        conflicts: Int,
+        heldDeletions: Int,
+        bytesSent: Int64,
+        bytesReceived: Int64,
+        transfers: [TransferReport],
+        problems: [ProblemReport]
+    ) {
+        self.connection = connection
+        self.connectionProblem = connectionProblem
+        self.items = items
+        self.pending = pending
+        self.conflicts = conflicts
+        self.heldDeletions = heldDeletions
+        self.bytesSent = bytesSent
+        self.bytesReceived = bytesReceived
+        self.transfers = transfers
+        self.problems = problems
+    }
+}
+
+/// What cannot sync, and why.
+package struct ProblemReport: Codable, Sendable {
+    package var path: ControlPath
+    package var reason: String
+
+    package init(path: ControlPath, reason: String) {
+        self.path = path
+        self.reason = reason
+    }
+}
+
+/// Live transfers.
+package struct ActivityRequest: ControlRequest {
+    package typealias Answer = [TransferReport]
+    package static var verb: String { "activity" }
+    package init() {}
+}
+
+package struct TransferReport: Codable, Sendable {
+    package var path: ControlPath
+    /// `upload` or `download`.
+    package var direction: String
+    package var bytesDone: Int64
+    package var bytesTotal: Int64
+
+    package init(path: ControlPath, direction: String, bytesDone: Int64, bytesTotal: Int64) {
+        self.path = path
+        self.direction = direction
+        self.bytesDone = bytesDone
+        self.bytesTotal = bytesTotal
+    }
+}

@@ -1,0 +1,73 @@
+/// A random 128-bit identifier made by a device (or the server), so that a repeated request can be recognised.
+///
+/// The generic parameter only keeps kinds of identifiers apart at compile time: an `ItemID` is never taken for a `RevisionID`.
+package struct Identifier<Kind>: Hashable, Sendable, Comparable {
+    package let high: UInt64
+    package let low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Makes a fresh identifier. Pure code never calls this with the system's generator: randomness is an argument there.
+    package init(using generator: inout some RandomNumberGenerator) {
+        self.init(high: generator.next(), low: generator.next())
+    }
+
+    /// A fresh identifier from the system's generator, for code at the edge.
+    package static func random() -> Self {
+        var generator = SystemRandomNumberGenerator()
+        return Self(using: &generator)
+    }
+
+    /// The 16 bytes, big-endian; `nil` if there are not exactly 16.
+    package init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        var words: (UInt64, UInt64) = (0, 0)
+        for (index, byte) in bytes.enumerated() {
+            if index < 8 { words.0 = words.0 << 8 | UInt64(byte) } else { words.1 = words.1 << 8 | UInt64(byte) }
+        }
+        self.init(high: words.0, low: words.1)
+    }
+
+    package var bytes: [UInt8] {
+        var result = [UInt8]()
+        result.reserveCapacity(16)
+        for word in [high, low] {
+            for shift in stride(from: 56, through: 0, by: -8) { result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+        }
+        return result
+    }
+
+    package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
+}
+
+extension Identifier: CustomStringConvertible, LosslessStringConvertible {
+    /// 32 lowercase hexadecimal digits.
+    package var description: String { Hexadecimal.encode(bytes) }
+
+    package init?(_ description: String) {
+        guard let bytes = Hexadecimal.decode(description) else { return nil }
+        self.init(bytes: bytes)
+    }
+}
+
+package enum ItemKindTag {}
+package enum RevisionKindTag {}
+package enum DeviceKindTag {}
+package enum OperationKindTag {}
+
+/// A file, folder or symbolic link, for as long as it exists on any device, through all moves.
+package typealias ItemID = Identifier<ItemKindTag>
+/// One content of an item. Made by the device that wrote it.
+package typealias RevisionID = Identifier<RevisionKindTag>
+/// A device that has signed in.
+package typealias DeviceID = Identifier<DeviceKindTag>
+/// One operation of a batch; committing a known one returns the first answer.
+package typealias OperationID = Identifier<OperationKindTag>
+
+extension Identifier where Kind == ItemKindTag {
+    /// The container's own root folder, which exists from the beginning, is never sent and never deleted.
+    package static var root: ItemID { ItemID(high: 0, low: 0) }
+}

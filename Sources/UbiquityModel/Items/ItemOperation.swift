@@ -1,0 +1,60 @@
+/// What a device asks the server to commit. Each names what it was based on (architecture section 5).
+package struct ItemOperation: Hashable, Sendable {
+    package var id: OperationID
+    package var item: ItemID
+    package var action: Action
+
+    package init(id: OperationID, item: ItemID, action: Action) {
+        self.id = id
+        self.item = item
+        self.action = action
+    }
+
+    package enum Action: Hashable, Sendable {
+        /// A new item. A file's content must be in the cloud; the answer is `missingChunks` otherwise.
+        case create(place: Place, content: ItemContent, attributes: ItemAttributes, manifest: Manifest, edited: Timestamp)
+        /// Name, size and times of a new file whose content comes later, by `create` with the same item and revision.
+        case announce(place: Place, content: FileContent, attributes: ItemAttributes)
+        /// New content for an item: a file's, or a symlink's target. `base` is the revision that its author had seen.
+        case edit(base: RevisionID?, content: ItemContent, attributes: ItemAttributes, manifest: Manifest, edited: Timestamp)
+        case move(to: Place)
+        /// Attributes that are nil stay. `extended` replaces the whole set.
+        case setAttributes(modified: Timestamp?, mode: UInt16?, extended: [[UInt8]: [UInt8]]?)
+        /// `base` is the file's revision that was deleted, `nil` for folders and symlinks. A newer revision survives.
+        case delete(base: RevisionID?)
+        /// Brings a deleted folder or symlink back (a file comes back by an `edit`), for a new item that lies in it.
+        case revive(place: Place, attributes: ItemAttributes)
+        /// Marks conflict versions as resolved. `winner`, if not the current revision, becomes the file's content.
+        case resolve(versions: [RevisionID], winner: RevisionID?)
+        /// A version (saved or conflict) becomes the content; what was in the file becomes a saved version.
+        case restore(version: RevisionID, as: RevisionID, edited: Timestamp)
+        /// Brings an item back from recently deleted, at its old place or, if that is taken or gone, where the server says.
+        case undelete
+    }
+}
+
+/// The server's answer to one operation.
+package enum OperationOutcome: Hashable, Sendable {
+    /// The item's state after the commit. With a conflict it shows the winner, whoever that is.
+    case committed(RemoteItem)
+    /// Nothing was committed: these chunks of the manifest are not in the cloud.
+    case missingChunks([ChunkID])
+    /// Another item has that name: propose the next.
+    case nameTaken(by: ItemID)
+    /// The folder of the place does not exist (any more): revive it first.
+    case parentMissing
+    /// A folder that still has live items in it is not deleted.
+    case notEmpty
+    /// The move would put a folder into itself.
+    case cycle
+    /// The item is not known, or deleted where that matters.
+    case noSuchItem
+    /// The deletion was based on an older revision: the edit survives. Carries the item as it is.
+    case superseded(RemoteItem)
+    /// The account's quota is used up: nothing was committed.
+    case quotaExceeded
+    /// The operation makes no sense (a name that is none, a target that is too long): never sent again.
+    case invalid(String)
+    /// An earlier operation of the batch, on which this one depends, was not committed.
+    case skipped
+}

@@ -1,0 +1,52 @@
+/// The chunks that a content is made of, in order.
+package struct Manifest: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
+        package var chunk: ChunkID
+        /// Length of the plain chunk in bytes, 1 to `maximumChunkSize`.
+        package var length: UInt32
+
+        package init(chunk: ChunkID, length: UInt32) {
+            self.chunk = chunk
+            self.length = length
+        }
+    }
+
+    /// No chunk is ever longer, in bytes (architecture section 6; fixed by the format version).
+    package static let maximumChunkSize = 256 * 1024
+
+    package var entries: [Entry]
+
+    package init(entries: [Entry] = []) { self.entries = entries }
+
+    /// Sum of the chunks' lengths in bytes.
+    package var size: Int64 { entries.reduce(0) { $0 + Int64($1.length) } }
+
+    /// 36 bytes an entry: the id, then the length, big-endian.
+    package var encoded: [UInt8] {
+        var result = [UInt8]()
+        result.reserveCapacity(entries.count * 36)
+        for entry in entries {
+            result.append(contentsOf: entry.chunk.bytes)
+            for shift in stride(from: UInt32(24), through: 0, by: -8) {
+                result.append(UInt8(truncatingIfNeeded: entry.length >> shift))
+            }
+        }
+        return result
+    }
+
+    /// `nil` for anything but whole entries with lengths in 1...maximumChunkSize.
+    package init?(encoded: some RandomAccessCollection<UInt8>) {
+        guard encoded.count % 36 == 0 else { return nil }
+        var entries = [Entry]()
+        entries.reserveCapacity(encoded.count / 36)
+        var rest = encoded[...]
+        while !rest.isEmpty {
+            guard let chunk = ChunkID(bytes: rest.prefix(32)) else { return nil }
+            let length = rest.dropFirst(32).prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            guard length > 0, length <= Self.maximumChunkSize else { return nil }
+            entries.append(Entry(chunk: chunk, length: length))
+            rest = rest.dropFirst(36)
+        }
+        self.entries = entries
+    }
+}

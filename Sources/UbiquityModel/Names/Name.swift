@@ -1,0 +1,65 @@
+/// The name of an item in its folder: 1 to 255 bytes, any but `/` and NUL, never `.` or `..`, kept exactly (semantics section 3).
+///
+/// A value of this type has been checked, wherever it came from: that is the only way to make one.
+package struct Name: Hashable, Sendable, Comparable {
+    package let bytes: [UInt8]
+
+    package init(bytes: some Collection<UInt8>) throws(NameError) {
+        guard !bytes.isEmpty else { throw .empty }
+        guard bytes.count <= 255 else { throw .tooLong }
+        guard !bytes.contains(UInt8(ascii: "/")) else { throw .containsSlash }
+        guard !bytes.contains(0) else { throw .containsNUL }
+        let bytes = Array(bytes)
+        guard bytes != [UInt8(ascii: ".")], bytes != [UInt8(ascii: "."), UInt8(ascii: ".")] else { throw .dots }
+        self.bytes = bytes
+    }
+
+    package init(_ text: String) throws(NameError) { try self.init(bytes: Array(text.utf8)) }
+
+    package static func < (left: Self, right: Self) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+
+    /// Calls `body` with the name as a C string.
+    package func withCString<Result, Failure: Error>(
+        _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeTemporaryAllocationTyped(bytes, body)
+    }
+}
+
+private func withUnsafeTemporaryAllocationTyped<Result, Failure: Error>(
+    _ bytes: [UInt8],
+    _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
+) throws(Failure) -> Result {
+    var outcome: Swift.Result<Result, Failure>?
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+        for index in bytes.indices { buffer[index] = CChar(bitPattern: bytes[index]) }
+        buffer[bytes.count] = 0
+        // The allocation has room for 255 bytes and the NUL, so it has a base address.
+        guard let base = buffer.baseAddress else { return }
+        do throws(Failure) { outcome = .success(try body(base)) } catch { outcome = .failure(error) }
+    }
+    guard let outcome else { preconditionFailure("a temporary allocation of 256 bytes has no address") }
+    return try outcome.get()
+}
+
+extension Name: CustomStringConvertible {
+    /// For people: invalid UTF-8 is repaired, so this is never used to find the item again.
+    package var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// Why bytes are no name.
+package enum NameError: Error, Hashable, Sendable {
+    case empty, tooLong, containsSlash, containsNUL, dots
+}
+
+extension NameError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .empty: "a name is empty"
+        case .tooLong: "a name is longer than 255 bytes"
+        case .containsSlash: "a name contains \"/\""
+        case .containsNUL: "a name contains a NUL byte"
+        case .dots: "\".\" and \"..\" are no names"
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import ChunkStore
+import Glibc
+import TestSupport
+import Testing
+import UbiquityModel
+
+@Suite struct FolderChunkStoreTests {
+    private func stored(_ text: String, size: Int = 1_000, seed: UInt64 = 1) throws -> StoredChunk {
+        let id = try #require(chunk(text))
+        return StoredChunk(
+            container: 3,
+            chunk: id,
+            length: UInt32(size),
+            isCompressed: false,
+            data: randomBytes(size, seed: seed)
+        )
+    }
+
+    private func requests(_ chunks: [StoredChunk], _ locations: [ChunkLocation]) -> [ChunkRequest] {
+        zip(chunks, locations).map { ChunkRequest(chunk: $0.chunk, location: $1) }
+    }
+
+    @Test func `what was stored is read back, after opening again too`() async throws {
+        let folder = try TemporaryFolder()
+        let chunks = try (0..<20).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        let store = try FolderChunkStore(folder: folder.path + "/packs")
+        var locations = try await store.store(Array(chunks.prefix(10)))
+        locations += try await store.store(Array(chunks.suffix(10)))
+        #expect(try await store.read(requests(chunks, locations)).map(\.data) == chunks.map(\.data))
+        await store.close()
+        await #expect(throws: ChunkStoreError.closed) { try await store.store(chunks) }
+    }
+
+    @Test func `a killed server finds everything that was answered`() async throws {
+        let folder = try TemporaryFolder()
+        let chunks = try (0..<5).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        let locations: [ChunkLocation]
+        do {
+            // Never closed.
+            let store = try FolderChunkStore(folder: folder.path)
+            locations = try await store.store(chunks)
+        }
+        let again = try await reopened(folder.path)
+        #expect(try await again.read(requests(chunks, locations)).allSatisfy { !$0.isDamaged })
+    }
+
+    /// The former store's threads may hold its last reference, and with it the lock, for a moment longer.
+    private func reopened(_ path: String) async throws -> FolderChunkStore {
+        try eventually("the packs' lock is free") {
+            do { return try FolderChunkStore(folder: path) } catch ChunkStoreError.inUse { return nil }
+        }
+    }
+
+    @Test func `two servers never share a folder`() throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        #expect(throws: ChunkStoreError.inUse(folder.path)) { try FolderChunkStore(folder: folder.path) }
+        withExtendedLifetime(store) {}
+    }
+
+    @Test func `packs end at their limit, and all are read`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path, packLimit: 3_000)
+        var chunks = [StoredChunk]()
+        var locations = [ChunkLocation]()
+        for number in 0..<10 {
+            let chunk = try stored("\(number)", seed: UInt64(number + 1))
+            chunks.append(chunk)
+            locations += try await store.store([chunk])
+        }
+        #expect(Set(locations.map(\.pack)).count == 4)
+        #expect(try await store.read(requests(chunks, locations)).map(\.data) == chunks.map(\.data))
+        for location in locations { #expect(store.hasPack(location.pack)) }
+        #expect(!store.hasPack(99))
+    }
+
+    struct Tail: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        /// Bytes that are missing from the last record, or that were added after it.
+        var cut = 0
+        var added: [UInt8] = []
+    }
+
+    @Test(arguments: [
+        Tail(testDescription: "one byte of the last record is missing", cut: 1),
+        Tail(testDescription: "only the header of the last record is there", cut: 1_000),
+        Tail(testDescription: "half of the header is there", cut: 1_032),
+        Tail(testDescription: "zeros follow", added: [UInt8](repeating: 0, count: 5_000)),
+        Tail(testDescription: "noise follows", added: randomBytes(5_000, seed: 99)),
+        Tail(testDescription: "a mark follows", added: Array("UChk".utf8)),
+    ])
+    func `a torn tail is cut off and written over`(tail: Tail) async throws {
+        let folder = try TemporaryFolder()
+        let chunks = try (0..<3).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        var locations: [ChunkLocation]
+        do {
+            let store = try FolderChunkStore(folder: folder.path)
+            locations = try await store.store(chunks)
+            await store.close()
+        }
+        let pack = folder.path + "/0000000000000001.pack"
+        let size = Int(try Files.status(pack).st_size)
+        try shorten(pack, to: size - tail.cut)
+        try overwrite(pack, at: size - tail.cut, with: tail.added)
+        let survivors = tail.cut > 0 ? 2 : 3
+        let store = try await reopened(folder.path)
+        let end = try #require(locations.prefix(survivors).last)
+        #expect(try Files.status(pack).st_size == Int(end.offset) + Int(end.length))
+        let more = try stored("more", seed: 50)
+        locations = Array(locations.prefix(survivors)) + (try await store.store([more]))
+        let all = Array(chunks.prefix(survivors)) + [more]
+        let read = try await store.read(requests(all, locations))
+        #expect(read.map(\.data) == all.map(\.data))
+        #expect(read.allSatisfy { !$0.isDamaged })
+    }
+
+    @Test(arguments: [0, 4, 20, 60, 500])
+    func `a damaged record in the middle is told, and takes nothing else with it`(at offset: Int) async throws {
+        let folder = try TemporaryFolder()
+        let chunks = try (0..<3).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        let locations: [ChunkLocation]
+        do {
+            let store = try FolderChunkStore(folder: folder.path)
+            locations = try await store.store(chunks)
+            await store.close()
+        }
+        let pack = folder.path + "/0000000000000001.pack"
+        let position = Int(locations[1].offset) + offset
+        let before = try Files.read(pack)
+        try overwrite(pack, at: position, with: [~before[position]])
+        let store = try await reopened(folder.path)
+        #expect(try Files.status(pack).st_size == before.count)
+        let read = try await store.read(requests(chunks, locations))
+        #expect(read.map(\.isDamaged) == [false, true, false])
+    }
+
+    @Test func `a record under another name is damaged`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        let location = try #require(try await store.store([try stored("a")]).first)
+        let other = try #require(chunk("b"))
+        #expect(try await store.read([ChunkRequest(chunk: other, location: location)]).map(\.isDamaged) == [true])
+        let beyond = ChunkLocation(pack: 1, offset: 100_000, length: 100)
+        await #expect(throws: ChunkStoreError.missing(pack: 1)) {
+            try await store.read([ChunkRequest(chunk: other, location: beyond)])
+        }
+        await #expect(throws: ChunkStoreError.missing(pack: 9)) {
+            try await store.read([ChunkRequest(chunk: other, location: ChunkLocation(pack: 9, offset: 16, length: 100))]
+            )
+        }
+    }
+
+    @Test func `a pack that a crash left without its header is left alone`() async throws {
+        let folder = try TemporaryFolder()
+        try Files.write([1, 2, 3], to: folder.path + "/0000000000000001.pack")
+        let store = try FolderChunkStore(folder: folder.path)
+        let locations = try await store.store([try stored("a")])
+        #expect(locations.map(\.pack) == [2])
+    }
+
+    @Test func `many small writes at the same time all get their own place`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        let chunks = try (0..<300).map { try stored("\($0)", size: 100, seed: UInt64($0 + 1)) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for chunk in chunks {
+                group.addTask {
+                    let locations = try await store.store([chunk])
+                    let read = try await store.read(locations.map { ChunkRequest(chunk: chunk.chunk, location: $0) })
+                    #expect(read.map(\.data) == [chunk.data])
+                    #expect(read.allSatisfy { !$0.isDamaged })
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test(.enabled(if: SmallDisk.isAvailable, "mounting a small disk needs root"))
+    func `a full disk refuses, leaves nothing half-written, and is used again when there is room`() async throws {
+        let disk = try SmallDisk(bytes: 512 * 1024)
+        let store = try FolderChunkStore(folder: disk.path + "/packs")
+        let first = try stored("first", size: 100_000)
+        var locations = try await store.store([first])
+        let big = try stored("big", size: 250_000, seed: 2)
+        let filler = disk.path + "/filler"
+        try Files.write([UInt8](repeating: 1, count: 250_000), to: filler)
+        let pack = disk.path + "/packs/0000000000000001.pack"
+        let size = try Files.status(pack).st_size
+        await #expect(throws: ChunkStoreError.noSpace) { try await store.store([big]) }
+        #expect(try Files.status(pack).st_size == size)
+        let small = try stored("small", size: 100, seed: 3)
+        locations += try await store.store([small])
+        try Files.remove(filler)
+        locations += try await store.store([big])
+        let read = try await store.read(requests([first, small, big], locations))
+        #expect(read.map(\.data) == [first.data, small.data, big.data])
+        await store.close()
+    }
+}

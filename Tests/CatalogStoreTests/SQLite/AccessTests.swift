@@ -1,0 +1,198 @@
+import CatalogStore
+import Testing
+import UbiquityModel
+
+@Suite struct AccessTests {
+    @Test func `a code lets one device in, for a quarter of an hour`() async throws {
+        let test = try await TestCatalog()
+        let secret = SecretHash(secret: [9])
+        let invitation = Invitation(secret: secret, grant: .everything, expires: time(100))
+        try await test.catalog.addInvitation(invitation, by: test.scope.token)
+        let catalog = test.catalog
+        await #expect(throws: CatalogError.wrongCode) {
+            try await catalog.join(SecretHash(secret: [8]), as: device("phone", token: [2]), now: time(99))
+        }
+        await #expect(throws: CatalogError.expiredCode) {
+            try await catalog.join(secret, as: device("phone", token: [2]), now: time(100))
+        }
+        let access = try await catalog.join(secret, as: device("phone", token: [2]), now: time(99))
+        #expect(access.accountName == "anna")
+        await #expect(throws: CatalogError.usedCode) {
+            try await catalog.join(secret, as: device("other", token: [3]), now: time(99))
+        }
+    }
+
+    @Test func `devices of one name are told apart`() async throws {
+        let test = try await TestCatalog()
+        let second = try await test.catalog.join("anna", token: [2], name: "laptop")
+        let third = try await test.catalog.join("anna", token: [3], name: "laptop")
+        #expect([second.deviceName, third.deviceName] == ["laptop 2", "laptop 3"])
+    }
+
+    @Test func `a revoked device is refused from then on, also within a commit`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        let phone = try await catalog.join("anna", token: [2], name: "phone")
+        let scope = Scope(token: TokenHash(token: [2]), container: TestCatalog.container)
+        _ = try await test.commit([try folder("f")], scope: scope)
+        #expect(try await catalog.revoke("phone", by: test.scope.token, now: time(5)) == phone.device)
+        let operation = try folder("g")
+        let request = CommitRequest(entries: [.operation(operation)], deviceClock: time(1), now: time(1))
+        await #expect(throws: CatalogError.revoked) { try await catalog.commit(request, scope) }
+        await #expect(throws: CatalogError.revoked) { try await catalog.changes(scope, since: nil, limit: 1) }
+        await #expect(throws: CatalogError.revoked) { try await catalog.access(scope.token) }
+        await #expect(throws: CatalogError.unauthorized) { try await catalog.access(TokenHash(token: [77])) }
+        await #expect(throws: CatalogError.noSuchDevice("phone")) {
+            try await catalog.revoke("phone", by: TokenHash(token: [1]), now: time(6))
+        }
+        #expect(try await catalog.devices(for: test.scope.token).map(\.isRevoked) == [false, true])
+    }
+
+    @Test func `a device that may only read writes nothing and invites no writer`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        _ = try await catalog.join("anna", token: [2], name: "reader", grant: Grant(isReadOnly: true))
+        let reader = TokenHash(token: [2])
+        let scope = Scope(token: reader, container: TestCatalog.container)
+        let request = CommitRequest(entries: [], deviceClock: time(1), now: time(1))
+        await #expect(throws: CatalogError.readOnly) { try await catalog.commit(request, scope) }
+        await #expect(throws: CatalogError.readOnly) { try await catalog.addChunks([], scope) }
+        await #expect(throws: CatalogError.readOnly) { try await catalog.intake([], scope) }
+        await #expect(throws: CatalogError.readOnly) { try await catalog.removeContainer(scope, now: time(1)) }
+        await #expect(throws: CatalogError.readOnly) { try await catalog.revoke("laptop", by: reader, now: time(1)) }
+        #expect(try await catalog.containers(for: reader).map(\.info.isReadOnly) == [true])
+        #expect(try await catalog.changes(scope, since: nil, limit: 1).entries.isEmpty)
+        let secret = SecretHash(secret: [5])
+        try await catalog.addInvitation(Invitation(secret: secret, grant: .everything, expires: time(9)), by: reader)
+        let guest = try await catalog.join(secret, as: device("guest", token: [3]), now: time(1))
+        #expect(guest.grant.isReadOnly)
+    }
+
+    @Test func `a device sees only the containers that it was invited to`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        let notes = try #require(ContainerID("notes"))
+        let info = ContainerInfo(id: notes, key: test.key, layout: .app, isCaseInsensitive: true, isReadOnly: false)
+        let made = try await catalog.createContainer(info, by: test.scope.token, now: time(1))
+        #expect(made.info == info)
+        await #expect(throws: CatalogError.containerExists(notes)) {
+            try await catalog.createContainer(info, by: TokenHash(token: [1]), now: time(1))
+        }
+        _ = try await catalog.join("anna", token: [2], name: "guest", grant: Grant(containers: [notes]))
+        let guest = TokenHash(token: [2])
+        #expect(try await catalog.containers(for: guest).map(\.info.id) == [notes])
+        await #expect(throws: CatalogError.noSuchContainer(.documents)) {
+            try await catalog.changes(Scope(token: guest, container: .documents), since: nil, limit: 1)
+        }
+        await #expect(throws: CatalogError.readOnly) {
+            try await catalog.createContainer(info, by: guest, now: time(1))
+        }
+        // It cannot invite to more than it has.
+        let more = Invitation(secret: SecretHash(secret: [5]), grant: Grant(containers: [.documents]), expires: time(9))
+        await #expect(throws: CatalogError.noSuchContainer(.documents)) {
+            try await catalog.addInvitation(more, by: guest)
+        }
+    }
+
+    @Test func `accounts do not see each other`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        try await catalog.addAccount("bert", quota: nil, now: time(1))
+        _ = try await catalog.join("bert", token: [2], name: "laptop")
+        #expect(try await catalog.containers(for: TokenHash(token: [2])).isEmpty)
+        await #expect(throws: CatalogError.noSuchContainer(.documents)) {
+            try await catalog.changes(Scope(token: TokenHash(token: [2]), container: .documents), since: nil, limit: 1)
+        }
+        await #expect(throws: CatalogError.noSuchDevice("phone")) {
+            try await catalog.revoke("phone", by: TokenHash(token: [2]), now: time(1))
+        }
+        await #expect(throws: CatalogError.accountExists("bert")) {
+            try await catalog.addAccount("bert", quota: nil, now: time(1))
+        }
+        try await catalog.removeAccount("bert", now: time(5))
+        await #expect(throws: CatalogError.revoked) { try await catalog.access(TokenHash(token: [2])) }
+        #expect(try await catalog.accounts().map(\.name) == ["anna"])
+        await #expect(throws: CatalogError.noSuchAccount("bert")) {
+            try await catalog.removeAccount("bert", now: time(6))
+        }
+        try await catalog.addAccount("bert", quota: nil, now: time(7))
+    }
+
+    @Test func `a session renews the nonce, and an old nonce makes another device`() async throws {
+        let test = try await TestCatalog()
+        let token = test.scope.token
+        func session(_ nonce: UInt8, fresh: UInt8) async throws -> CatalogSession {
+            let credentials = FreshCredentials(
+                nonce: [fresh],
+                device: .random(),
+                token: TokenHash(token: [100, fresh])
+            )
+            return try await test.catalog.openSession(token, nonce: [nonce], fresh: credentials, now: time(5))
+        }
+        #expect(try await session(1, fresh: 2).isRestored == false)
+        // The answer was lost: the former nonce still counts, until the device has committed something.
+        #expect(try await session(1, fresh: 3).isRestored == false)
+        #expect(try await session(3, fresh: 4).isRestored == false)
+        _ = try await test.commit([try folder("f")])
+        let clone = try await session(3, fresh: 5)
+        #expect(clone.isRestored)
+        #expect(clone.access.deviceName == "laptop 2")
+        #expect(try await test.catalog.access(TokenHash(token: [100, 5])).device == clone.access.device)
+        // The original goes on as before.
+        #expect(try await session(4, fresh: 6).isRestored == false)
+    }
+
+    @Test func `removed containers are gone, and their name is free`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        let scope = test.scope
+        _ = try await test.commit([try folder("f")])
+        try await catalog.removeContainer(scope, now: time(2))
+        await #expect(throws: CatalogError.noSuchContainer(.documents)) {
+            try await catalog.changes(scope, since: nil, limit: 1)
+        }
+        let info = ContainerInfo(
+            id: .documents,
+            key: test.key,
+            layout: .drive,
+            isCaseInsensitive: false,
+            isReadOnly: false
+        )
+        _ = try await catalog.createContainer(info, by: scope.token, now: time(3))
+        #expect(try await catalog.changes(scope, since: nil, limit: 1).head == .beginning)
+    }
+
+    @Test func `the quota counts different chunks, and refuses what passes it`() async throws {
+        let test = try await TestCatalog(quota: 10)
+        let catalog = test.catalog
+        let small = TestFile("12345678")
+        let big = TestFile("abcdefgh")
+        #expect(try await test.commit([try small.create("a")], chunks: small.records).outcomes.first?.item != nil)
+        #expect(try await catalog.accounts().map(\.used) == [8])
+        // The same chunk again costs nothing.
+        var copy = TestFile("12345678")
+        copy.item = .random()
+        #expect(try await test.commit([try copy.create("b")], chunks: copy.records).outcomes.first?.item != nil)
+        #expect(try await catalog.accounts().map(\.used) == [8])
+        let sizes = big.records.map { ChunkSize(chunk: $0.chunk, length: $0.length) }
+        let intake = try await catalog.intake(sizes, test.scope)
+        #expect(intake.isQuotaExceeded)
+        #expect(intake.unknown.count == 1)
+        let outcomes = try await test.commit([try big.create("c"), try folder("f")], chunks: big.records).outcomes
+        #expect(outcomes.first == .quotaExceeded)
+        #expect(outcomes.last?.item != nil)
+        let scope = test.scope
+        await #expect(throws: CatalogError.quotaExceeded) { try await catalog.addChunks(big.records, scope) }
+        #expect(try await catalog.missing(big.records.map(\.chunk), scope) == [0])
+        #expect(try await catalog.accounts().map(\.used) == [8])
+    }
+
+    @Test func `a catalogue of a newer version is left alone`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/catalog.sqlite"
+        try SQLiteCatalog(path: path).close()
+        // The format version lies at byte 60 of an SQLite file, big-endian.
+        try overwrite(path, at: 60, with: [0, 0, 0, 99])
+        #expect(throws: CatalogError.tooNew(format: 99)) { try SQLiteCatalog(path: path) }
+    }
+}

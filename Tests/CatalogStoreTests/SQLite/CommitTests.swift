@@ -1,0 +1,210 @@
+import CatalogStore
+import Testing
+import UbiquityModel
+
+@Suite struct CommitTests {
+    @Test func `what was committed is listed with everything that belongs to it`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("hello ", "world")
+        let answer = try await test.commit([try file.create("a")], chunks: file.records)
+        let item = try #require(answer.outcomes.first?.item)
+        #expect(item.author == "laptop")
+        #expect(item.attributes.extended == [Array("user.a".utf8): [1, 2, 3]])
+        #expect(item.attributes.mode == 0o640)
+        #expect(item.content == file.content)
+        #expect(item.position == 1)
+        let page = try await test.catalog.changes(test.scope, since: nil, limit: 10)
+        #expect(page.entries.map(\.item) == [item])
+        #expect(page.entries.map(\.manifest) == [file.manifest])
+        #expect(page.position == answer.position)
+        #expect(page.head == answer.position)
+    }
+
+    @Test func `a repeated batch changes nothing and gets the same answer`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("x")
+        let operations = [try file.create("a"), file.operation(.move(to: Place(parent: .root, name: try Name("b"))))]
+        let first = try await test.commit(operations, chunks: file.records)
+        let second = try await test.commit(operations, chunks: file.records)
+        #expect(second.position == first.position)
+        #expect(!second.isChanged)
+        #expect(second.outcomes.last == first.outcomes.last)
+    }
+
+    @Test func `chunks that are not in the cloud are named once each`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("x", "y", "x")
+        let create = try file.create("a")
+        let answer = try await test.commit([create], chunks: [file.records[1]])
+        #expect(answer.outcomes == [.missingChunks([try #require(chunk("x"))])])
+        #expect(answer.position.counter == 0)
+        // The same operation goes through when they are there.
+        #expect(try await test.commit([create], chunks: file.records).outcomes.first?.item != nil)
+    }
+
+    @Test func `operations of a batch build on each other, and those after a failed one are skipped`() async throws {
+        let test = try await TestCatalog()
+        let outer = try folder("outer")
+        let inner = try folder("inner", in: outer.item)
+        let file = TestFile("x")
+        let taken = try folder("outer")
+        let orphan = try folder("orphan", in: taken.item)
+        let operations = [outer, inner, try file.create("a", in: inner.item), taken, orphan]
+        let outcomes = try await test.commit(operations, chunks: file.records).outcomes
+        #expect(outcomes.prefix(3).allSatisfy { $0.item != nil })
+        #expect(outcomes[3] == .nameTaken(by: outer.item))
+        #expect(outcomes[4] == .skipped)
+        #expect(try await test.listing().count == 3)
+    }
+
+    @Test func `a refused entry takes its dependents with it`() async throws {
+        let test = try await TestCatalog()
+        let parent = ItemID.random()
+        let request = CommitRequest(
+            entries: [.refused(item: parent, reason: "a name with a slash"), .operation(try folder("x", in: parent))],
+            deviceClock: time(1),
+            now: time(1)
+        )
+        let outcomes = try await test.catalog.commit(request, test.scope).outcomes
+        #expect(outcomes == [.invalid("a name with a slash"), .skipped])
+    }
+
+    @Test func `the loser of a conflict is kept with its manifest`() async throws {
+        let test = try await TestCatalog()
+        let phone = Scope(token: TokenHash(token: [2]), container: TestCatalog.container)
+        _ = try await test.catalog.join("anna", token: [2], name: "phone")
+        let file = TestFile("one")
+        let anna = TestFile("anna's")
+        let bert = TestFile("bert's")
+        _ = try await test.commit([try file.create("a")], chunks: file.records)
+        _ = try await test.commit([anna.edit(file.item, base: file.revision, edited: 300)], chunks: anna.records)
+        let answer = try await test.commit(
+            [bert.edit(file.item, base: file.revision, edited: 200)],
+            chunks: bert.records,
+            scope: phone
+        )
+        let item = try #require(answer.outcomes.first?.item)
+        #expect(item.content == anna.content)
+        #expect(item.conflicts.map(\.revision) == [bert.revision])
+        #expect(item.conflicts.first?.device == "phone")
+        #expect(try await test.listing().first?.conflicts == item.conflicts)
+
+        let versions = try await test.catalog.versions(file.item, test.scope)
+        #expect(versions.map(\.kind) == [.current, .conflict, .saved])
+        #expect(versions.map(\.revision) == [anna.revision, bert.revision, file.revision])
+        let manifests = try await test.catalog.manifests(versions.map(\.content), test.scope)
+        #expect(manifests == [anna.manifest, bert.manifest, file.manifest])
+    }
+
+    @Test func `edit against delete, delete against edit`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("one")
+        let two = TestFile("two")
+        _ = try await test.commit([try file.create("a")], chunks: file.records)
+        _ = try await test.commit([two.edit(file.item, base: file.revision, edited: 20)], chunks: two.records)
+        let stale = try await test.commit([file.operation(.delete(base: file.revision))])
+        guard case .superseded(let survivor)? = stale.outcomes.first else {
+            Issue.record("the newer revision was deleted: \(stale.outcomes)")
+            return
+        }
+        #expect(survivor.content == two.content)
+        let gone = try await test.commit([file.operation(.delete(base: two.revision))], now: 2_000)
+        #expect(gone.outcomes.first?.item?.isDeleted == true)
+        #expect(try await test.listing().map(\.isDeleted) == [true])
+        let deleted = try await test.catalog.deleted(test.scope, since: time(0))
+        #expect(deleted.map(\.path) == ["a"])
+        #expect(deleted.first?.deleted == time(2_000))
+        #expect(deleted.first?.device == "laptop")
+        let three = TestFile("three")
+        let back = try await test.commit(
+            [three.edit(file.item, base: file.revision, edited: 30)],
+            chunks: three.records
+        )
+        #expect(back.outcomes.first?.item?.isDeleted == false)
+        #expect(try await test.catalog.deleted(test.scope, since: time(0)).isEmpty)
+    }
+
+    @Test func `structure: taken names, missing folders, cycles, folders that are not empty`() async throws {
+        let test = try await TestCatalog()
+        let outer = try folder("outer")
+        let inner = try folder("inner", in: outer.item)
+        _ = try await test.commit([outer, inner])
+        func move(_ item: ItemID, to parent: ItemID, _ name: String) throws -> ItemOperation {
+            ItemOperation(id: .random(), item: item, action: .move(to: Place(parent: parent, name: try Name(name))))
+        }
+        func outcome(_ operation: ItemOperation) async throws -> OperationOutcome? {
+            try await test.commit([operation]).outcomes.first
+        }
+        #expect(try await outcome(try move(outer.item, to: inner.item, "x")) == .cycle)
+        #expect(try await outcome(try move(inner.item, to: .root, "outer")) == .nameTaken(by: outer.item))
+        #expect(try await outcome(try move(inner.item, to: .random(), "x")) == .parentMissing)
+        let delete = ItemOperation(id: .random(), item: outer.item, action: .delete(base: nil))
+        #expect(try await outcome(delete) == .notEmpty)
+        #expect(try await outcome(try move(inner.item, to: .root, "x"))?.item?.place.parent == .root)
+        #expect(try await outcome(delete)?.item?.isDeleted == true)
+        let revive = ItemOperation.Action.revive(
+            place: Place(parent: inner.item, name: try Name("outer")),
+            attributes: ItemAttributes(modified: time(3), mode: 0o700)
+        )
+        #expect(
+            try await outcome(ItemOperation(id: .random(), item: outer.item, action: revive))?.item?.isDeleted == false
+        )
+    }
+
+    @Test func `versions: resolve, restore, undelete`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("one")
+        let winner = TestFile("winner")
+        let loser = TestFile("loser")
+        _ = try await test.commit([try file.create("a")], chunks: file.records)
+        _ = try await test.commit([winner.edit(file.item, base: file.revision, edited: 300)], chunks: winner.records)
+        _ = try await test.commit([loser.edit(file.item, base: file.revision, edited: 200)], chunks: loser.records)
+        let resolve = file.operation(.resolve(versions: [loser.revision], winner: loser.revision))
+        let resolved = try #require(try await test.commit([resolve]).outcomes.first?.item)
+        #expect(resolved.conflicts.isEmpty)
+        #expect(resolved.content == loser.content)
+        let new = RevisionID.random()
+        let restore = file.operation(.restore(version: file.revision, as: new, edited: time(400)))
+        let restored = try #require(try await test.commit([restore]).outcomes.first?.item)
+        #expect(restored.content.size == 3)
+        _ = try await test.commit([file.operation(.delete(base: new))])
+        #expect(try await test.commit([file.operation(.undelete)]).outcomes.first?.item?.place == restored.place)
+        let kinds = try await test.catalog.versions(file.item, test.scope).map(\.kind)
+        #expect(kinds == [.current, .saved, .saved, .saved])
+    }
+
+    @Test func `commits at the same time all go through, in one order`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        let scope = test.scope
+        let positions = try await withThrowingTaskGroup(of: UInt64.self) { group in
+            for number in 0..<100 {
+                group.addTask {
+                    let request = CommitRequest(
+                        entries: [.operation(try folder("f\(number)"))],
+                        deviceClock: time(1),
+                        now: time(1)
+                    )
+                    return try await catalog.commit(request, scope).outcomes.first?.item?.position ?? 0
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(positions.sorted() == Array(1...100))
+        #expect(try await test.listing().count == 100)
+    }
+
+    @Test func `ten thousand files in batches take a few seconds at most`() async throws {
+        let test = try await TestCatalog()
+        let start = ContinuousClock.now
+        for batch in 0..<20 {
+            let files = (0..<500).map { TestFile("content \(batch) \($0)") }
+            let operations = try files.enumerated().map { try $1.create("file \(batch) \($0)") }
+            let answer = try await test.commit(operations, chunks: files.flatMap(\.records))
+            #expect(answer.outcomes.allSatisfy { $0.item != nil })
+        }
+        // A loose bound: debug builds on busy machines are many times slower than what is delivered.
+        #expect(ContinuousClock.now - start < .seconds(60))
+        #expect(try await test.catalog.changes(test.scope, since: nil, limit: 1).head.counter == 10_000)
+    }
+}

@@ -1,0 +1,87 @@
+import CatalogStore
+import Testing
+import UbiquityModel
+
+@Suite struct FeedTests {
+    @Test func `a device that knows a position gets only what changed since, each item once`() async throws {
+        let test = try await TestCatalog()
+        let files = [TestFile("1"), TestFile("2"), TestFile("3")]
+        let names = ["a", "b", "c"]
+        let answer = try await test.commit(
+            try zip(files, names).map { try $0.create($1) },
+            chunks: files.flatMap(\.records)
+        )
+        _ = try await test.commit([files[0].operation(.move(to: Place(parent: .root, name: try Name("d"))))])
+        _ = try await test.commit([files[0].operation(.move(to: Place(parent: .root, name: try Name("e"))))])
+        let page = try await test.catalog.changes(test.scope, since: answer.position, limit: 10)
+        #expect(page.entries.map(\.item.place.name) == [try Name("e")])
+        #expect(try await test.catalog.changes(test.scope, since: page.position, limit: 10).entries.isEmpty)
+        // A listing from the beginning comes in the order of the last changes.
+        #expect(try await test.listing().map(\.place.name) == [try Name("b"), try Name("c"), try Name("e")])
+    }
+
+    @Test func `pages end at any position, and each of these is known later`() async throws {
+        let test = try await TestCatalog()
+        _ = try await test.commit(try (0..<10).map { try folder("f\($0)") })
+        let page = try await test.catalog.changes(test.scope, since: nil, limit: 4)
+        #expect(page.hasMore)
+        #expect(page.position.counter == 4)
+        _ = try await test.commit([try folder("g")])
+        let rest = try await test.catalog.changes(test.scope, since: page.position, limit: 100)
+        #expect(!rest.isUnknownPosition)
+        #expect(rest.entries.count == 7)
+    }
+
+    @Test func `positions of another history are not known`() async throws {
+        let test = try await TestCatalog()
+        let answer = try await test.commit([try folder("f")])
+        var foreign = answer.position
+        foreign.hash[0] ^= 1
+        let unknown = [
+            foreign, LogPosition(counter: 99, hash: answer.position.hash), LogPosition(counter: 1, hash: []),
+            LogPosition(counter: 0, hash: answer.position.hash), LogPosition(counter: .max, hash: answer.position.hash),
+        ]
+        for position in unknown {
+            let page = try await test.catalog.changes(test.scope, since: position, limit: 10)
+            #expect(page.isUnknownPosition, "\(position)")
+            #expect(page.entries.isEmpty)
+        }
+    }
+
+    @Test func `two catalogues give the same counter different hashes`() async throws {
+        let one = try await TestCatalog()
+        let two = try await TestCatalog()
+        let first = try await one.commit([try folder("f")]).position
+        let second = try await two.commit([try folder("f")]).position
+        #expect(first.counter == second.counter)
+        #expect(first.hash != second.hash)
+    }
+
+    @Test func `everything is there after opening the file again`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("x")
+        let answer = try await test.commit([try file.create("a")], chunks: file.records)
+        // The first catalogue still has the file open, as after a kill: nothing was closed.
+        let again = try SQLiteCatalog(path: test.folder.path + "/catalog.sqlite")
+        let page = try await again.changes(test.scope, since: nil, limit: 10)
+        #expect(page.entries.map(\.item) == answer.outcomes.compactMap(\.item))
+        #expect(page.position == answer.position)
+    }
+
+    @Test func `announced items are listed and are whole later`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("big")
+        let create = try file.create("a")
+        guard case .create(let place, .file(let content), let attributes, _, _) = create.action else { return }
+        _ = try await test.commit([file.operation(.announce(place: place, content: content, attributes: attributes))])
+        #expect(try await test.listing().map(\.isAnnounced) == [true])
+        #expect(try await test.catalog.wholeness([(file.item, file.revision)], test.scope).map(\.isKnown) == [false])
+        _ = try await test.commit([create], chunks: file.records)
+        #expect(try await test.listing().map(\.isAnnounced) == [false])
+        let whole = try await test.catalog.wholeness(
+            [(file.item, file.revision), (.random(), file.revision)],
+            test.scope
+        )
+        #expect(whole == [Wholeness(isKnown: true, packs: [1]), Wholeness(isKnown: false, packs: [])])
+    }
+}

@@ -1,0 +1,134 @@
+import CloudClient
+import CloudProtocol
+import TestSupport
+import Testing
+import UbiquityModel
+
+@Suite struct FeedTests {
+    @Test func `a commit reaches a waiting device at once`() async throws {
+        try await withServer { server, client, _ in
+            let phone = try await server.join("phone")
+            var pages = phone.feed(.documents, since: nil).makeAsyncIterator()
+            let first = try #require(try await pages.next())
+            #expect(first.items.isEmpty)
+            var latencies = [Duration]()
+            for number in 0..<50 {
+                let operation = try folder("f\(number)")
+                let start = ContinuousClock.now
+                async let committed = client.commit(.documents, operations: [operation], frames: [], clock: noClock)
+                let page = try #require(try await pages.next())
+                latencies.append(ContinuousClock.now - start)
+                #expect(page.items.map(\.id) == [operation.item])
+                _ = try await committed
+            }
+            // It includes the commit's own syncs of the disk.
+            #expect(try #require(latencies.sorted().dropFirst(25).first) < .milliseconds(500))
+            await phone.shutdown()
+        }
+    }
+
+    @Test func `a feed begins with what was missed, in pages`() async throws {
+        try await withServer { _, client, _ in
+            let operations = try (0..<3_000).map { try folder("f\($0)") }
+            _ = try await client.commit(.documents, operations: operations, frames: [], clock: noClock)
+            var pages = client.feed(.documents, since: nil).makeAsyncIterator()
+            var items = [RemoteItem]()
+            var last: ChangesPage?
+            while items.count < 3_000, let page = try await pages.next() {
+                items += page.items
+                last = page
+            }
+            #expect(items.map(\.position) == Array(1...3_000))
+            let end = try #require(last)
+            #expect(!end.more)
+            #expect(end.position == end.head)
+            let rest = try await client.changes(.documents, since: end.position, limit: 10)
+            #expect(rest.items.isEmpty)
+            #expect(!rest.unknownPosition)
+        }
+    }
+
+    @Test func `a position of another history is said to be unknown`() async throws {
+        try await withServer { _, client, _ in
+            _ = try await client.commit(.documents, operations: [try folder("f")], frames: [], clock: noClock)
+            let foreign = LogPosition(counter: 1, hash: [UInt8](repeating: 1, count: 32))
+            #expect(try await client.changes(.documents, since: foreign, limit: 10).unknownPosition)
+            var pages = client.feed(.documents, since: foreign).makeAsyncIterator()
+            #expect(try await pages.next()?.unknownPosition == true)
+        }
+    }
+
+    @Test func `a revoked device's feed ends at once, and nothing else does`() async throws {
+        try await withServer { server, client, _ in
+            let phone = try await server.join("phone")
+            let phoneFeed = Feed(phone)
+            let ownFeed = Feed(client)
+            _ = try await phoneFeed.next()
+            _ = try await ownFeed.next()
+            let start = ContinuousClock.now
+            try await client.revoke(deviceNamed: "phone")
+            let end = await refusal {
+                _ = try await within(.seconds(5), "the feed ends") { try await phoneFeed.next() }
+            }
+            #expect(end != nil)
+            #expect(ContinuousClock.now - start < .seconds(1))
+            #expect(await refusal { _ = try await phone.containers() } == "revoked")
+            #expect(
+                await refusal {
+                    _ = try await phone.commit(.documents, operations: [try folder("x")], frames: [], clock: noClock)
+                } == "revoked"
+            )
+            let operation = try folder("f")
+            _ = try await client.commit(.documents, operations: [operation], frames: [], clock: noClock)
+            #expect(try await ownFeed.next()?.items.map(\.id) == [operation.item])
+            await phone.shutdown()
+        }
+    }
+
+    @Test func `the feed of a removed container ends`() async throws {
+        try await withServer { _, client, _ in
+            let feed = Feed(client)
+            _ = try await feed.next()
+            try await client.removeContainer(.documents)
+            let end = await refusal { _ = try await within(.seconds(5), "the feed ends") { try await feed.next() } }
+            #expect(end != nil)
+        }
+    }
+
+    @Test func `a feed that has nothing to say shows that it lives`() async throws {
+        try await withServer {
+            $0.signOfLife = .milliseconds(50)
+        } _: { server, client, _ in
+            let path = CloudRoute.path(.documents, .feed)
+            let reader = try RawFeed(server.url, path, token: client.credentials.token)
+            // An empty page has a few bytes. Five of them are more than the first answer.
+            try await within(.seconds(10), "signs of life") { try await reader.messages(5) }
+        }
+    }
+
+    @Test func `a stopping server ends its feeds and its connections`() async throws {
+        let folder = try ServerFolder()
+        let server = try await RunningServer(data: folder.path)
+        let client = try await server.join("laptop")
+        _ = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
+        let feed = Feed(client)
+        _ = try await feed.next()
+        try await within(.seconds(10), "the server stops") { try await server.stop() }
+        #expect(await refusal { _ = try await feed.next() } != nil)
+        await client.shutdown()
+    }
+}
+
+/// A feed that several tasks may take pages from, one after the other.
+private actor Feed {
+    private var iterator: AsyncThrowingStream<ChangesPage, any Error>.Iterator
+
+    init(_ client: CloudClient) { iterator = client.feed(.documents, since: nil).makeAsyncIterator() }
+
+    func next() async throws -> ChangesPage? {
+        var copy = iterator
+        let page = try await copy.next(isolation: self)
+        iterator = copy
+        return page
+    }
+}

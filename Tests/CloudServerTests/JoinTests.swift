@@ -1,0 +1,139 @@
+import CloudClient
+import CloudProtocol
+import CloudServer
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import UbiquityModel
+
+@Suite struct JoinTests {
+    @Test func `a code lets one device in`() async throws {
+        try await withServer { server, client, container in
+            let code = try await server.code()
+            let phone = try await server.join("phone", code: code)
+            #expect(try await phone.containers() == [container])
+            #expect(await refusal { _ = try await server.join("other", code: code) } == "used-code")
+            let wrong = try #require(InvitationCode(fingerprint: nil)).text
+            #expect(await refusal { _ = try await server.join("other", code: wrong) } == "wrong-code")
+            #expect(try await client.devices().map(\.name) == ["laptop", "phone"])
+            #expect(try await client.devices().map(\.isCurrent) == [true, false])
+            await phone.shutdown()
+        }
+    }
+
+    @Test func `a code expires`() async throws {
+        let hours = Mutex<Int64>(0)
+        try await withServer {
+            let now = $0.now
+            $0.now = { Timestamp(nanoseconds: now().nanoseconds + hours.withLock { $0 } * 3_600_000_000_000) }
+        } _: { server, _, _ in
+            let code = try await server.code()
+            hours.withLock { $0 = 1 }
+            #expect(await refusal { _ = try await server.join("late", code: code) } == "expired-code")
+        }
+    }
+
+    @Test func `a session renews the nonce, and a clone becomes another device`() async throws {
+        try await withServer { _, client, container in
+            let stale = client.credentials
+            let session = try await client.session(nonce: stale.nonce, clock: noClock)
+            #expect(!session.isRestored)
+            #expect(session.containers == [container])
+            #expect(session.account == "me")
+            #expect(session.deviceName == "laptop")
+            _ = try await client.session(nonce: session.nonce, clock: noClock)
+            let clone = try CloudClient(credentials: stale, logger: RunningServer.logger)
+            let restored = try await clone.session(nonce: stale.nonce, clock: noClock)
+            #expect(restored.isRestored)
+            #expect(restored.device != stale.device)
+            #expect(clone.credentials.token != stale.token)
+            #expect(try await clone.containers() == [container])
+            await clone.shutdown()
+        }
+    }
+
+    @Test func `names of devices are made fit to be shown and to stand in names of files`() async throws {
+        try await withServer { server, client, _ in
+            for name in ["a/b\u{0}\u{7}c", "  ", "..", String(repeating: "x", count: 500)] {
+                await (try await server.join(name)).shutdown()
+            }
+            let names = try await client.devices().map(\.name)
+            #expect(names == ["laptop", "a-bc", "device", "device 2", String(repeating: "x", count: 64)])
+        }
+    }
+
+    @Test func `a device that may only read is told so`() async throws {
+        try await withServer { server, client, container in
+            let file = try PreparedFile(randomBytes(1_000), container)
+            let create = try file.create("a")
+            let item = create.item
+            _ = try await client.commit(.documents, operations: [create], frames: file.frames, clock: noClock)
+            let reader = try await server.join("reader", code: try await server.code(readOnly: true))
+            #expect(try await reader.containers().map(\.isReadOnly) == [true])
+            #expect(try await reader.changes(.documents, since: nil, limit: 10).items.map(\.id) == [item])
+            let code = await refusal {
+                _ = try await reader.commit(.documents, operations: [try folder("x")], frames: [], clock: noClock)
+            }
+            #expect(code == "read-only")
+            #expect(await refusal { try await reader.upload(.documents, frames: file.frames) } == "read-only")
+            #expect(await refusal { try await reader.removeContainer(.documents) } == "read-only")
+            #expect(await refusal { try await reader.revoke(deviceNamed: "laptop") } == "read-only")
+            await reader.shutdown()
+        }
+    }
+
+    @Test func `containers are created once, and removed`() async throws {
+        try await withServer { _, client, container in
+            let notes = try #require(ContainerID("org.example.notes"))
+            let made = try await client.createContainer(notes, layout: .app, isCaseInsensitive: true)
+            #expect(made.layout == .app)
+            #expect(made.isCaseInsensitive)
+            #expect(made.key.count == 32)
+            #expect(made.key != container.key)
+            let again = await refusal {
+                _ = try await client.createContainer(notes, layout: .app, isCaseInsensitive: true)
+            }
+            #expect(again == "container-exists")
+            try await client.removeContainer(notes)
+            #expect(try await client.containers() == [container])
+            #expect(
+                await refusal { _ = try await client.changes(notes, since: nil, limit: 1) }.map {
+                    $0 == "no-such-container" || $0 == "not-found"
+                } == true
+            )
+        }
+    }
+
+    @Test func `strangers are refused`() async throws {
+        try await withServer { server, client, _ in
+            var credentials = client.credentials
+            credentials.token = [UInt8](repeating: 9, count: 32)
+            let stranger = try CloudClient(credentials: credentials, logger: RunningServer.logger)
+            #expect(await refusal { _ = try await stranger.containers() } == "unauthorized")
+            await stranger.shutdown()
+            for path in [CloudRoute.containers, CloudRoute.path(.documents, .changes), CloudRoute.devices] {
+                #expect(try await RawRequest.post(server.url, path, body: [], method: "GET").status == 401)
+            }
+            #expect(try await RawRequest.post(server.url, CloudRoute.health, body: [], method: "GET").status == 200)
+            let lost = try await RawRequest.post(server.url, "/v1/nothing", body: [], method: "GET")
+            #expect(lost.status == 404)
+            #expect(try WireFailure(body: lost.body).code == "not-found")
+        }
+    }
+
+    @Test func `accounts are administered beside the running server`() async throws {
+        try await withServer { server, _, _ in
+            let administration = try ServerAdministration(dataDirectory: server.data)
+            let invitation = try await administration.addAccount(name: "bert", quota: 1_000)
+            #expect(invitation.url == server.url)
+            let bert = try await server.join("desk", code: invitation.code)
+            #expect(bert.credentials.account == "bert")
+            #expect(try await bert.containers().isEmpty)
+            #expect(try await administration.accounts().map(\.name) == ["bert", "me"])
+            try await administration.removeAccount(name: "bert")
+            #expect(await refusal { _ = try await bert.containers() } == "revoked")
+            await bert.shutdown()
+        }
+    }
+}

@@ -1,0 +1,246 @@
+import Chunking
+import CloudClient
+import CloudProtocol
+import CloudServer
+import Foundation
+import TestSupport
+import Testing
+import UbiquityModel
+
+@Suite struct TransferTests {
+    @Test func `upload, commit, fetch: every byte comes back`() async throws {
+        try await withServer { _, client, container in
+            let bytes = randomBytes(3_000_000)
+            let file = try PreparedFile(bytes, container)
+            #expect(file.frames.count > 5)
+            let create = try file.create("big")
+            let ids = file.manifest.entries.map(\.chunk)
+            #expect(try await client.missing(.documents, chunks: ids) == ids)
+            let early = try await client.commit(.documents, operations: [create], frames: [], clock: noClock)
+            #expect(early.outcomes == [.missingChunks(ids)])
+            try await client.upload(.documents, frames: Array(file.frames.prefix(4)))
+            #expect(try await client.missing(.documents, chunks: ids) == Array(ids.dropFirst(4)))
+            try await client.upload(.documents, frames: file.frames)
+            #expect(try await client.missing(.documents, chunks: ids).isEmpty)
+            let answer = try await client.commit(.documents, operations: [create], frames: [], clock: noClock)
+            guard case .committed(let item)? = answer.outcomes.first else {
+                Issue.record("\(answer.outcomes)")
+                return
+            }
+            #expect(item.content == .file(file.content))
+            #expect(answer.position == item.position)
+
+            let content = try #require(file.content.content)
+            #expect(try await client.manifests(.documents, contents: [content]) == [content: file.manifest])
+            #expect(
+                try await client.confirm(.documents, revisions: [(item.id, file.revision), (item.id, .random())]) == [
+                    true, false,
+                ]
+            )
+            let received = Received()
+            try await client.fetch(.documents, chunks: ids.reversed()) { received.add($0) }
+            let key = try #require(ContainerKey(bytes: container.key))
+            let plain = try received.frames.reversed().map { try $0.decoded(key: key) }
+            #expect(Array(plain.joined()) == bytes)
+        }
+    }
+
+    @Test func `small files travel within the commit, and their manifests with the listing`() async throws {
+        try await withServer { _, client, container in
+            let files = try (0..<50).map { try PreparedFile(Array("content \($0)".utf8), container) }
+            let operations = try files.enumerated().map { try $1.create("file \($0)") }
+            let answer = try await client.commit(
+                .documents,
+                operations: operations,
+                frames: files.flatMap(\.frames),
+                clock: noClock
+            )
+            #expect(answer.outcomes.count == 50)
+            let page = try await client.changes(.documents, since: nil, limit: 1_000)
+            #expect(page.items.count == 50)
+            #expect(page.refused.isEmpty)
+            for file in files {
+                let content = try #require(file.content.content)
+                #expect(page.manifests[content] == file.manifest)
+            }
+            // The very same request again changes nothing.
+            let again = try await client.commit(
+                .documents,
+                operations: operations,
+                frames: files.flatMap(\.frames),
+                clock: noClock
+            )
+            #expect(again == answer)
+        }
+    }
+
+    @Test func `an empty file needs no chunks`() async throws {
+        try await withServer { _, client, container in
+            let file = try PreparedFile([], container)
+            let answer = try await client.commit(
+                .documents,
+                operations: [try file.create("e")],
+                frames: [],
+                clock: noClock
+            )
+            guard case .committed? = answer.outcomes.first else {
+                Issue.record("\(answer.outcomes)")
+                return
+            }
+        }
+    }
+
+    @Test func `a chunk that is not what its name says is refused, within a commit too`() async throws {
+        try await withServer { _, client, container in
+            let file = try PreparedFile(randomBytes(500_000), container)
+            var frames = file.frames
+            frames[1].data[10] ^= 1
+            let forged = frames
+            #expect(await refusal { try await client.upload(.documents, frames: forged) } == "bad-request")
+            let code = await refusal {
+                _ = try await client.commit(
+                    .documents,
+                    operations: [try file.create("a")],
+                    frames: forged,
+                    clock: noClock
+                )
+            }
+            #expect(code == "bad-request")
+            #expect(try await client.missing(.documents, chunks: [forged[1].chunk]) == [forged[1].chunk])
+            #expect(try await client.changes(.documents, since: nil, limit: 1).items.isEmpty)
+        }
+    }
+
+    @Test func `a content that is not what its chunks make is refused, and the rest of the batch goes on`() async throws
+    {
+        try await withServer { _, client, container in
+            var liar = try PreparedFile(randomBytes(1_000), container)
+            let other = try PreparedFile(randomBytes(1_000, seed: 2), container)
+            liar.content.content = other.content.content
+            let operations = [try liar.create("liar"), try other.create("honest")]
+            let frames = liar.frames + other.frames
+            let outcomes = try await client.commit(.documents, operations: operations, frames: frames, clock: noClock)
+                .outcomes
+            guard case .invalid? = outcomes.first, case .committed? = outcomes.last else {
+                Issue.record("\(outcomes)")
+                return
+            }
+        }
+    }
+
+    @Test(arguments: ["a/b", "..", ".", "", "a\u{0}b", String(repeating: "x", count: 256)])
+    func `a name that is none is refused by itself`(name: String) async throws {
+        try await withServer { server, client, _ in
+            var bad = WireOperation(try folder("placeholder"))
+            bad.create.place.name = Data(name.utf8)
+            var request = WireCommitRequest()
+            request.format = FormatVersion.cloudProtocol
+            request.operations = [bad, WireOperation(try folder("good"))]
+            let answer = try await RawRequest.post(
+                server.url,
+                CloudRoute.path(.documents, .commit),
+                headers: [CloudHeader.authorization: CloudHeader.bearer(client.credentials.token)],
+                body: request.body
+            )
+            #expect(answer.status == 200)
+            let response = try WireCommitResponse(body: answer.body)
+            #expect(!response.outcomes[0].invalid.isEmpty)
+            #expect(response.outcomes[1].committed.place.name == Data("good".utf8))
+        }
+    }
+
+    @Test func `bodies that are too long or no messages are refused, and the server goes on`() async throws {
+        try await withServer { server, client, _ in
+            let headers = [CloudHeader.authorization: CloudHeader.bearer(client.credentials.token)]
+            func post(_ verb: CloudRoute.Verb, _ body: [UInt8]) async throws -> (status: Int, code: String) {
+                let path = CloudRoute.path(.documents, verb)
+                let answer = try await RawRequest.post(server.url, path, headers: headers, body: body)
+                return (answer.status, (try? WireFailure(body: answer.body).code) ?? "")
+            }
+            #expect(try await post(.commit, [255, 255, 255]) == (400, "bad-request"))
+            // A frame of 4 GiB is refused before anything of it is read.
+            #expect(try await post(.upload, [255, 255, 255, 255, 0]) == (400, "bad-request"))
+            #expect(try await post(.upload, [0, 0, 0, 9, 1]) == (400, "bad-request"))
+            #expect(
+                try await post(.have, [UInt8](repeating: 0, count: CloudLimits.messageBytes + 1)) == (413, "too-large")
+            )
+            var newer = WireCommitRequest()
+            newer.format = FormatVersion.cloudProtocol + 1
+            #expect(try await post(.commit, newer.body) == (426, "too-new"))
+            var many = WireHaveRequest()
+            many.chunks = [Data](repeating: Data(count: 32), count: CloudLimits.idsPerRequest + 1)
+            #expect(try await post(.have, many.body) == (413, "too-large"))
+            #expect(try await client.containers().count == 1)
+        }
+    }
+
+    @Test func `chunks that are not there are said to be so`() async throws {
+        try await withServer { _, client, container in
+            let file = try PreparedFile(randomBytes(1_000), container)
+            let ids = file.frames.map(\.chunk)
+            #expect(await refusal { try await client.fetch(.documents, chunks: ids) { _ in } } == "not-found")
+            #expect(await refusal { _ = try await client.versions(.documents, item: .random()) } == "not-found")
+        }
+    }
+
+    @Test func `a chunk that the disk has damaged is never taken for the right one`() async throws {
+        try await withServer { server, client, container in
+            let file = try PreparedFile(randomBytes(600_000), container)
+            _ = try await client.commit(
+                .documents,
+                operations: [try file.create("a")],
+                frames: file.frames,
+                clock: noClock
+            )
+            let pack = server.data + "/packs/0000000000000001.pack"
+            var bytes = try Files.read(pack)
+            bytes[100] ^= 1
+            try Files.write(bytes, to: pack)
+            let key = try #require(ContainerKey(bytes: container.key))
+            let received = Received()
+            try await client.fetch(.documents, chunks: file.frames.map(\.chunk)) { received.add($0) }
+            #expect(throws: ChunkError.corrupted(file.frames[0].chunk)) { try received.frames[0].decoded(key: key) }
+            for frame in received.frames.dropFirst() { #expect(throws: Never.self) { try frame.decoded(key: key) } }
+        }
+    }
+
+    @Test func `a deleted file is listed with its path and comes back`() async throws {
+        try await withServer { _, client, container in
+            let file = try PreparedFile(randomBytes(1_000), container)
+            let create = try file.create("a")
+            _ = try await client.commit(.documents, operations: [create], frames: file.frames, clock: noClock)
+            let delete = ItemOperation(id: .random(), item: create.item, action: .delete(base: file.revision))
+            _ = try await client.commit(.documents, operations: [delete], frames: [], clock: noClock)
+            let deleted = try await client.deleted(.documents)
+            #expect(deleted.map(\.path) == ["a"])
+            #expect(deleted.map(\.device) == ["laptop"])
+            let undelete = ItemOperation(id: .random(), item: create.item, action: .undelete)
+            _ = try await client.commit(.documents, operations: [undelete], frames: [], clock: noClock)
+            #expect(try await client.deleted(.documents).isEmpty)
+            #expect(try await client.versions(.documents, item: create.item).map(\.kind) == [.current])
+        }
+    }
+
+    @Test func `the quota is enforced for uploads and commits`() async throws {
+        try await withServer { server, _, _ in
+            let administration = try ServerAdministration(dataDirectory: server.data)
+            let invitation = try await administration.addAccount(name: "bert", quota: 100_000)
+            let client = try await server.join("desk", code: invitation.code)
+            let container = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
+            let big = try PreparedFile(randomBytes(300_000), container)
+            #expect(await refusal { try await client.upload(.documents, frames: big.frames) } == "quota")
+            let answer = try await client.commit(
+                .documents,
+                operations: [try big.create("big"), try folder("f")],
+                frames: big.frames,
+                clock: noClock
+            )
+            #expect(answer.outcomes.first == .quotaExceeded)
+            guard case .committed? = answer.outcomes.last else {
+                Issue.record("\(answer.outcomes)")
+                return
+            }
+            await client.shutdown()
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import Driver
+import Foundation
+import Glibc
+import Logging
+import Replica
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+import UbiquityModel
+
+extension DriverTests {
+    @Suite(.serialized)
+    struct LifeTests {
+        private func refusal(on point: String, _ m: Mounted) -> MountError? {
+            let mount = Mount(
+                MountConfiguration(mountPoint: point, containerName: "Other"),
+                replica: m.replica,
+                host: TestHost(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+            do throws(MountError) {
+                try mount.start()
+                mount.stop()
+                return nil
+            } catch {
+                return error
+            }
+        }
+
+        @Test
+        func `a mount point must be an empty folder on which nothing is mounted`() throws {
+            try mounted { m in
+                #expect(refusal(on: m.root, m) == .alreadyMounted(m.root, by: "ubiquity:Test"))
+                let full = m.folder + "/full"
+                try Files.makeFolder(full)
+                try Files.write("x", to: full + "/file")
+                #expect(refusal(on: full, m) == .notEmpty(full))
+                #expect(refusal(on: full + "/file", m) == .notADirectory(full + "/file"))
+                #expect(refusal(on: full + "/none", m) == .notADirectory(full + "/none"))
+                guard case .refused = refusal(on: m.replica.treePath, m) else {
+                    throw TestFailure("a mount over its own replica was not refused")
+                }
+            }
+        }
+
+        @Test
+        func `stopping answers who waits and leaves nothing mounted`() throws {
+            let m = try Mounted()
+            defer { m.end() }
+            try m.makeDataless("file", Array("content".utf8))
+            m.host.state.withLock { $0.delivery = .held }
+            let reader = try Command(["cat", m.path("file")])
+            try eventually("the read waits") { m.host.waiting > 0 }
+            m.mount.stop()
+            #expect(try reader.wait(.seconds(10)).code == 1)
+            #expect(!Mounts.isMounted(m.root))
+            #expect(m.host.state.withLock { $0.unmounted } == 1)
+            // What the host completes now, nobody waits for.
+            m.host.release()
+        }
+
+        @Test
+        func `a busy mount is detached, and what was written is there`() throws {
+            let m = try Mounted()
+            defer { m.end() }
+            let file = try Files.open(m.path("file"), O_RDWR | O_CREAT)
+            defer { close(file) }
+            #expect(ftruncate(file, 4096) == 0)
+            let mapped = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0))
+            defer { munmap(mapped, 4096) }
+            mapped.storeBytes(of: 9, as: UInt8.self)
+            let folder = try Command(["sleep", "60"], folder: m.root)
+            defer { folder.kill() }
+            m.mount.stop()
+            #expect(!Mounts.isMounted(m.root))
+            #expect(try Files.read(m.backing("file")).first == 9)
+            #expect(write(file, "x", 1) == -1)
+        }
+
+        @Test
+        func `somebody else's unmounting is noticed`() async throws {
+            let m = try Mounted()
+            defer { m.end() }
+            try Files.write("x", to: m.path("file"))
+            try eventually("it is unmounted") {
+                try run(Requirements.isRoot ? "umount" : "fusermount3", Requirements.isRoot ? "-q" : "-u", m.root).isSuccess
+            }
+            await m.mount.waitUntilUnmounted()
+            #expect(m.host.state.withLock { $0.unmounted } == 1)
+            let outcome = try m.apply(
+                .publish(staged: "x", parent: m.replica.tree.rootKey, name: Mounted.name("y"), expecting: .absent)
+            )
+            #expect(outcome == .failure(.system(.socketNotConnected)))
+        }
+
+        @Test
+        func `the same folder can be mounted again and again`() throws {
+            try mounted { m in
+                try Files.write("kept", to: m.path("file"))
+                m.mount.stop()
+                for _ in 0..<5 {
+                    let again = Mount(
+                        MountConfiguration(mountPoint: m.root, containerName: "Test"),
+                        replica: m.replica,
+                        host: m.host,
+                        logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                    )
+                    try again.start()
+                    #expect(try Files.text(m.path("file")) == "kept")
+                    again.stop()
+                }
+            }
+        }
+    }
+
+    @Suite(.serialized)
+    struct PermissionTests {
+        @Test
+        func `a file made read-only is written by who made it, and by nobody later`() throws {
+            try mounted { m in
+                let file = open(m.path("object"), O_RDWR | O_CREAT | O_EXCL, 0o444)
+                #expect(file >= 0)
+                #expect(write(file, "git", 3) == 3)
+                close(file)
+                #expect(try Files.status(m.path("object")).st_mode & 0o777 == 0o444)
+                #expect(try Files.text(m.path("object")) == "git")
+                let refused: Int32? = Requirements.isRoot ? nil : EACCES
+                #expect(openFailure(m.path("object"), O_WRONLY) == refused)
+                #expect(openFailure(m.path("object"), O_RDWR) == refused)
+                #expect(failure(truncate(m.path("object"), 3)) == refused)
+                #expect(failure(access(m.path("object"), W_OK)) == refused)
+                #expect(failure(setxattr(m.path("object"), "user.x", "1", 1, 0)) == refused)
+                #expect(chmod(m.path("object"), 0o644) == 0)
+                try Files.append("!", to: m.path("object"))
+            }
+        }
+
+        @Test
+        func `a dataless read-only file is filled and stays read-only`() throws {
+            try mounted { m in
+                try m.makeDataless("object", Array("content".utf8), mode: 0o400)
+                let refused: Int32? = Requirements.isRoot ? nil : EACCES
+                #expect(openFailure(m.path("object"), O_WRONLY) == refused)
+                #expect(try Files.text(m.path("object")) == "content")
+                #expect(try Files.status(m.path("object")).st_mode & 0o777 == 0o400)
+            }
+        }
+
+        @Test
+        func `a folder without permission to write takes and loses no names`() throws {
+            try mounted { m in
+                #expect(mkdir(m.path("folder"), 0o755) == 0)
+                try Files.write("x", to: m.path("folder/file"))
+                #expect(chmod(m.path("folder"), 0o555) == 0)
+                #expect(try Files.status(m.path("folder")).st_mode & 0o777 == 0o555)
+                guard !Requirements.isRoot else { return }
+                #expect(openFailure(m.path("folder/new"), O_WRONLY | O_CREAT) == EACCES)
+                #expect(failure(unlink(m.path("folder/file"))) == EACCES)
+                #expect(failure(rename(m.path("folder/file"), m.path("moved"))) == EACCES)
+                #expect(failure(mkdir(m.path("folder/inner"), 0o755)) == EACCES)
+                // The engine is not bound by it.
+                let folder = try m.observe("folder")
+                try m.publish(m.stage(Array("theirs".utf8)), "new", parent: folder.key)
+                #expect(try Files.text(m.path("folder/new")) == "theirs")
+                #expect(chmod(m.path("folder"), 0o755) == 0)
+            }
+        }
+
+        /// The tests once more, as an ordinary user, in a process of their own.
+        @Test(.enabled(if: geteuid() == 0, "the tests run as an ordinary user already"))
+        func `everything holds for an ordinary user too`() throws {
+            let binary = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            let words = ["runuser", "-u", "nobody", "--", binary] + Array(CommandLine.arguments.dropFirst()).filter { $0.hasSuffix(".xctest") }
+                + ["--testing-library", "swift-testing", "--filter", "DriverTests"]
+            var environment = Command.plainEnvironment
+            for (name, value) in ProcessInfo.processInfo.environment where name.hasPrefix("LD_") || name.hasPrefix("SWIFT") {
+                environment[name] = value
+            }
+            environment["TMPDIR"] = "/tmp"
+            let result = try Command(words, environment: environment).wait(.seconds(500))
+            if !result.isSuccess { throw TestFailure("\(result.code)\n\(result.output.suffix(6000))\n\(result.errors.suffix(6000))") }
+            #expect(result.output.contains("passed") || result.errors.contains("passed"))
+        }
+    }
+}

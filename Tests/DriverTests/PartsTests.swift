@@ -1,0 +1,61 @@
+@testable import Driver
+import Glibc
+import Testing
+import UbiquityModel
+
+/// Parts of the driver that need no mount.
+struct PartsTests {
+    @Test
+    func `the cache of descriptors keeps its limit and what is used`() throws {
+        let cache = DescriptorCache(limit: 16)
+        func opened() throws -> SharedDescriptor {
+            let descriptor = open("/dev/null", O_RDONLY)
+            try #require(descriptor >= 0)
+            return SharedDescriptor(descriptor)
+        }
+        for node in 0..<16 { _ = cache.insert(try opened(), for: UInt64(node)) }
+        _ = cache.descriptor(of: 3)
+        for node in 100..<112 { _ = cache.insert(try opened(), for: UInt64(node)) }
+        #expect(cache.count == 16)
+        #expect(cache.descriptor(of: 3) != nil)
+        #expect(cache.descriptor(of: 0) == nil)
+        cache.remove(3)
+        #expect(cache.descriptor(of: 3) == nil)
+        cache.shrink()
+        #expect(cache.count <= 8)
+    }
+
+    struct Signals: Sendable {
+        let status: String
+        let areFatal: Bool
+    }
+
+    @Test(arguments: [
+        Signals(status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\nSigBlk:\t0\nSigCgt:\t0\n", areFatal: true),
+        Signals(status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\nSigBlk:\t0\nSigCgt:\t0\n", areFatal: true),
+        Signals(status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\nSigBlk:\t0\nSigCgt:\t2\n", areFatal: false),
+        Signals(status: "SigPnd:\t0000000000000002\nShdPnd:\t0000000000000000\nSigBlk:\t2\nSigCgt:\t0\n", areFatal: false),
+        Signals(status: "SigPnd:\t0000000000080000\nShdPnd:\t0000000000000000\nSigBlk:\t0\nSigCgt:\t0\n", areFatal: false),
+        Signals(status: "SigPnd:\t0000000000000102\nShdPnd:\t0000000000000000\nSigBlk:\t0\nSigCgt:\t2\n", areFatal: true),
+        Signals(status: "", areFatal: false),
+    ])
+    func `a signal is fatal when it is neither caught nor blocked nor a stop`(example: Signals) {
+        #expect(PendingSignals(status: example.status).areFatal == example.areFatal)
+    }
+
+    struct Moment: Sendable {
+        let nanoseconds: Int64
+        let text: String
+    }
+
+    @Test(arguments: [
+        Moment(nanoseconds: 0, text: "1970-01-01T00:00:00.000Z"),
+        Moment(nanoseconds: -1_000_000, text: "1969-12-31T23:59:59.999Z"),
+        Moment(nanoseconds: 951_782_400_000_000_000, text: "2000-02-29T00:00:00.000Z"),
+        Moment(nanoseconds: 1_795_256_102_123_456_789, text: "2026-11-21T10:15:02.123Z"),
+        Moment(nanoseconds: 4_107_542_399_999_000_000, text: "2100-02-28T23:59:59.999Z"),
+    ])
+    func `moments are written in UTC`(example: Moment) {
+        #expect(VersionName.moment(Timestamp(nanoseconds: example.nanoseconds)) == example.text)
+    }
+}

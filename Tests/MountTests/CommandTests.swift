@@ -1,0 +1,163 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// What the command line promises beside its effects: help, exit codes, words, JSON.
+    @Suite struct CommandTests {
+        static let verbs = [
+            ["up"], ["invite"], ["join"], ["down"], ["serve"], ["account"], ["account", "add"], ["account", "list"],
+            ["account", "remove"], ["device"], ["device", "list"], ["device", "revoke"], ["container"],
+            ["container", "list"],
+            ["container", "create"], ["container", "remove"], ["mount"], ["unmount"], ["offline"], ["activity"],
+            ["status"],
+            ["download"], ["evict"], ["pin"], ["unpin"], ["sync"], ["conflicts"], ["versions"], ["versions", "show"],
+            ["versions", "restore"], ["versions", "resolve"], ["deleted"], ["deleted", "list"], ["deleted", "restore"],
+            ["deleted", "confirm"], ["deleted", "undo"], ["coordinate"], ["claims"], ["completions"],
+        ]
+
+        @Test func `every verb has --help`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                for verb in Self.verbs {
+                    let result = try a.run(verb + ["--help"])
+                    #expect(result.code == 0 && result.output.contains("USAGE"), "\(result)")
+                }
+            }
+        }
+
+        @Test(arguments: [
+            ["no-such-verb"], ["evict"], ["offline", "perhaps"], ["sync", "--timeout", "soon"], ["join", "only-a-url"],
+        ])
+        func `wrong usage is 64`(words: [String]) async throws {
+            try await withSite { site in
+                let result = try site.device("a").run(words)
+                #expect(result.code == 64, "\(result)")
+            }
+        }
+
+        @Test(arguments: [["status"], ["sync"], ["activity"], ["conflicts"], ["claims"], ["offline", "on"]])
+        func `without a service it is 69`(words: [String]) async throws {
+            try await withSite { site in
+                let result = try site.device("a").run(words)
+                #expect(result.code == 69, "\(result)")
+                #expect(result.errors.hasPrefix("ubiquity: "), "\(result)")
+                #expect(result.errors.split(separator: "\n").count == 1, "one line: \(result)")
+            }
+        }
+
+        @Test(arguments: ["bash", "zsh", "fish"])
+        func `completions are printed for a shell`(shell: String) async throws {
+            try await withSite { site in
+                let result = try site.device("a").succeed("completions", shell)
+                #expect(result.output.contains("ubiquity"))
+                #expect(result.output.contains("coordinate"))
+                guard shell == "bash" else { return }
+                let script = site.outside + "/completions"
+                try Files.write(result.bytes, to: script)
+                try TestSupport.succeed("bash", "-n", script)
+            }
+        }
+
+        @Test func `what prints state prints it as JSON too`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("text", to: "a.txt")
+                try a.sync()
+                for words in [
+                    ["status"], ["activity"], ["conflicts"], ["claims"], ["deleted", "list"], ["device", "list"],
+                    ["container", "list"],
+                ] {
+                    let result = try a.run(words + ["--json"])
+                    #expect(result.code == 0, "\(result)")
+                    _ = try JSON(result.bytes)
+                    let forPeople = try a.run(words)
+                    #expect(forPeople.code == 0, "\(forPeople)")
+                    #expect(!forPeople.output.contains("\u{1b}"), "colours without a terminal: \(forPeople)")
+                }
+                let item = try a.status(of: "a.txt")
+                #expect(item["state"]?.string == "current", "\(item)")
+                #expect(item["size"]?.integer == 4, "\(item)")
+                #expect(item["conflicts"]?.integer == 0, "\(item)")
+                #expect(item["percent"]?.number == 100, "\(item)")
+                #expect((item["local-bytes"]?.integer ?? 0) >= 4, "\(item)")
+                #expect(item["revision"]?.string?.isEmpty == false, "\(item)")
+            }
+        }
+
+        @Test func `some of several paths is 2, and each is named with its reason`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("good", to: "good.txt")
+                try a.sync()
+                let result = try a.run("evict", a.path("good.txt"), a.path("absent.txt"))
+                #expect(result.code == 2, "\(result)")
+                #expect(result.errors.contains("absent.txt"), "\(result)")
+                #expect(try a.state(of: "good.txt") == "dataless")
+            }
+        }
+
+        @Test func `paths may be relative`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try Files.makeFolder(a.path("sub"))
+                try a.write("text", to: "sub/a.txt")
+                try a.sync()
+                let result = try a.start(["status", "a.txt", "--json"], folder: a.path("sub")).wait()
+                #expect(result.isSuccess, "\(result)")
+                #expect(try JSON(result.bytes).elements.first?["state"]?.string == "current")
+            }
+        }
+
+        @Test func `a path outside every mount is an error that says so`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                let result = try a.run("evict", "/etc/hostname")
+                #expect(result.code != 0)
+                #expect(result.errors.contains("/etc/hostname"), "\(result)")
+            }
+        }
+
+        @Test func `containers are made, mounted beside one another, and removed`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.succeed("container", "create", "org.example.notes", "--layout", "app")
+                let listed = try a.json("container", "list").elements.compactMap { $0["id"]?.string }
+                #expect(listed.sorted() == ["Documents", "org.example.notes"])
+                let second = site.folder + "/notes"
+                try Files.makeFolder(second)
+                try a.succeed("mount", "org.example.notes", second)
+                try Files.write("note", to: second + "/n.txt")
+                try a.write("document", to: "d.txt")
+                #expect(try Files.names(in: second) == ["n.txt"])
+                #expect(try a.names() == ["d.txt"])
+                try a.succeed("unmount", second)
+                #expect(!Mounts.isMounted(second))
+                #expect(try a.text("d.txt") == "document")
+                let unasked = try a.run("container", "remove", "org.example.notes")
+                #expect(unasked.code != 0, "nobody was there to be asked: \(unasked)")
+                try a.succeed("container", "remove", "org.example.notes", "--yes")
+                #expect(try a.json("container", "list").elements.count == 1)
+            }
+        }
+
+        @Test func `a server of its own serves accounts with their own containers`() async throws {
+            try await withSite { site in
+                let server = try Server(site, data: site.folder + "/cloud")
+                let codes = [try server.addAccount("anna"), try server.addAccount("bert")]
+                let devices = [site.device("a"), site.device("b")]
+                for (device, code) in zip(devices, codes) {
+                    try device.join(.init(url: server.url, code: code))
+                    try device.write("only \(device.name)", to: "mine.txt")
+                    try device.sync()
+                }
+                #expect(try devices[0].names() == ["mine.txt"])
+                #expect(try devices[0].text("mine.txt") == "only a")
+                #expect(try devices[1].text("mine.txt") == "only b")
+            }
+        }
+    }
+}

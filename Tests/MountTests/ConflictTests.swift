@@ -1,0 +1,285 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Two devices that change the same thing without knowing of each other.
+    @Suite struct ConflictTests {
+        /// Lets both do something while they cannot see each other, and brings them together again.
+        private func apart(_ a: Device, _ b: Device, onA: () throws -> Void, onB: () throws -> Void) throws {
+            try a.setOffline(true)
+            try b.setOffline(true)
+            try onA()
+            // The later change wins: file times of one machine have a few milliseconds of grain.
+            poll(nil, 0, 30)
+            try onB()
+            try a.setOffline(false)
+            try a.sync()
+            try b.setOffline(false)
+            try settle(a, b)
+        }
+
+        private func settle(_ a: Device, _ b: Device) throws {
+            for device in [a, b, a] { try device.sync() }
+        }
+
+        private func pair(_ site: Site, with text: String = "base") throws -> (a: Device, b: Device) {
+            let (a, b) = try site.pair()
+            try a.write(text, to: "f.txt")
+            try settle(a, b)
+            #expect(try b.text("f.txt") == text)
+            return (a, b)
+        }
+
+        private func conflicted(_ site: Site) throws -> (a: Device, b: Device) {
+            let (a, b) = try pair(site)
+            try apart(a, b, onA: { try a.write("by a", to: "f.txt") }, onB: { try b.write("by b, later", to: "f.txt") })
+            return (a, b)
+        }
+
+        /// Names of conflict entries in `.versions` of an item.
+        private func entries(_ device: Device, _ item: String = "f.txt") throws -> [String] {
+            (try? device.names(".versions/" + item).filter { $0.contains(" conflict") }) ?? []
+        }
+
+        @Test func `both offline, both edit: one winner, one loser, nothing else`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                for device in [a, b] {
+                    #expect(try device.names() == ["f.txt"], "on \(device.name)")
+                    #expect(try device.text("f.txt") == "by b, later", "on \(device.name)")
+                    let entries = try entries(device)
+                    #expect(entries.count == 1, "on \(device.name): \(entries)")
+                    let entry = ".versions/f.txt/" + (try #require(entries.first))
+                    #expect(entry.hasSuffix(".txt"), "\(entry)")
+                    #expect(try device.text(entry) == "by a", "on \(device.name)")
+                    #expect(try Files.status(device.path(entry)).st_size == 4)
+                    #expect(try device.conflicts().map { $0.hasSuffix("f.txt") } == [true])
+                    let loser = try #require(device.conflictVersions(of: "f.txt").first)
+                    #expect(try device.content(ofVersion: loser.id, of: "f.txt") == "by a")
+                    #expect(try device.status(of: "f.txt")["conflicts"]?.integer == 1)
+                    #expect(try Files.attribute("user.ubiquity.conflicts", of: device.path("f.txt")) == "1")
+                }
+            }
+        }
+
+        @Test func `the same edit on both sides is no conflict`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try apart(a, b, onA: { try a.write("same", to: "f.txt") }, onB: { try b.write("same", to: "f.txt") })
+                for device in [a, b] {
+                    #expect(try device.text("f.txt") == "same")
+                    #expect(try device.conflicts() == [])
+                    #expect(try device.names() == ["f.txt"])
+                }
+            }
+        }
+
+        @Test(arguments: [true, false])
+        func `edit against delete keeps the edit`(deleteComesFirst: Bool) async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let (deleter, editor) = deleteComesFirst ? (a, b) : (b, a)
+                let delete = { try Files.remove(deleter.path("f.txt")) }
+                let edit = { try editor.write("edited", to: "f.txt") }
+                try apart(a, b, onA: deleteComesFirst ? delete : edit, onB: deleteComesFirst ? edit : delete)
+                for device in [a, b] {
+                    #expect(try device.names() == ["f.txt"], "on \(device.name)")
+                    #expect(try device.text("f.txt") == "edited", "on \(device.name)")
+                }
+            }
+        }
+
+        @Test func `move against edit: both hold`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try apart(
+                    a,
+                    b,
+                    onA: { try Files.rename(a.path("f.txt"), to: a.path("moved.txt")) },
+                    onB: { try b.write("edited", to: "f.txt") }
+                )
+                for device in [a, b] {
+                    #expect(try device.names() == ["moved.txt"], "on \(device.name)")
+                    #expect(try device.text("moved.txt") == "edited", "on \(device.name)")
+                }
+            }
+        }
+
+        @Test func `the same name made twice: folders merge, equal files become one, others keep both`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try settle(a, b)
+                try apart(
+                    a,
+                    b,
+                    onA: {
+                        try a.shell("mkdir d; echo a > d/a.txt; echo equal > d/equal.txt; printf 'by a' > d/n.txt")
+                    },
+                    onB: { try b.shell("mkdir d; echo b > d/b.txt; echo equal > d/equal.txt; printf 'by b' > d/n.txt") }
+                )
+                for device in [a, b] {
+                    #expect(try device.names() == ["d"], "on \(device.name)")
+                    #expect(
+                        try device.names("d") == ["a.txt", "b.txt", "equal.txt", "n 2.txt", "n.txt"],
+                        "on \(device.name)"
+                    )
+                    let texts = [try device.text("d/n.txt"), try device.text("d/n 2.txt")]
+                    #expect(texts.sorted() == ["by a", "by b"], "on \(device.name)")
+                }
+                #expect(try a.text("d/n.txt") == b.text("d/n.txt"))
+                #expect(try a.conflicts() == [])
+            }
+        }
+
+        @Test func `a new file in a folder that was deleted elsewhere survives`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; echo old > d/old.txt")
+                try settle(a, b)
+                try apart(a, b, onA: { try a.shell("rm -r d") }, onB: { try b.shell("echo new > d/new.txt") })
+                for device in [a, b] {
+                    #expect(try device.names("d") == ["new.txt"], "on \(device.name)")
+                    #expect(try device.text("d/new.txt") == "new\n", "on \(device.name)")
+                }
+            }
+        }
+
+        @Test func `moves into each other leave no cycle and lose nothing`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir x y; echo x > x/x.txt; echo y > y/y.txt")
+                try settle(a, b)
+                try apart(a, b, onA: { try a.shell("mv x y/x") }, onB: { try b.shell("mv y x/y") })
+                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                let files = try Tree(a.mountPoint).paths.filter { $0.hasSuffix(".txt") }
+                #expect(files.count == 2, "\(files)")
+            }
+        }
+
+        @Test func `a third edit from the loser's side replaces the loser, it adds none`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                try a.write("third", to: "f.txt")
+                try settle(a, b)
+                for device in [a, b] {
+                    #expect(try device.text("f.txt") == "third")
+                    #expect(try device.conflictVersions(of: "f.txt").count == 1)
+                }
+            }
+        }
+
+        @Test(arguments: ["current", "version", "both"])
+        func `resolve`(keep: String) async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                let loser = try #require(a.conflictVersions(of: "f.txt").first)
+                try a.succeed("versions", "resolve", a.path("f.txt"), "--keep", keep == "version" ? loser.id : keep)
+                try settle(a, b)
+                for device in [a, b] {
+                    #expect(try device.conflicts() == [], "on \(device.name)")
+                    #expect(try entries(device) == [], "on \(device.name)")
+                    #expect(
+                        try device.text("f.txt") == (keep == "version" ? "by a" : "by b, later"),
+                        "on \(device.name)"
+                    )
+                    let others = try device.names().filter { $0 != "f.txt" }
+                    #expect(others.count == (keep == "both" ? 1 : 0), "on \(device.name): \(others)")
+                    if let other = others.first {
+                        #expect(try device.text(other) == "by a")
+                        #expect(other.hasPrefix("f (") && other.hasSuffix(").txt"), "\(other)")
+                    }
+                }
+                if keep == "version" {
+                    let saved = try a.versions(of: "f.txt").filter { $0.kind == "saved" }
+                    #expect(saved.contains { $0.size == 11 }, "what was in the file is a saved version: \(saved)")
+                }
+            }
+        }
+
+        @Test func `rm of a conflict's entry resolves it, cp of it brings it back`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                let entry = try #require(entries(b).first)
+                try b.shell("cp '.versions/f.txt/\(entry)' beside.txt; rm '.versions/f.txt/\(entry)'")
+                try eventually("the conflict is resolved") { try b.conflicts() == [] }
+                try settle(b, a)
+                #expect(try a.conflicts() == [])
+                #expect(try a.text("beside.txt") == "by a")
+                #expect(try a.text("f.txt") == "by b, later")
+            }
+        }
+
+        @Test func `restore brings an earlier content back and resolves nothing`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                let loser = try #require(b.conflictVersions(of: "f.txt").first)
+                try b.succeed("versions", "restore", b.path("f.txt"), loser.id)
+                try b.waitForText("by a", in: "f.txt")
+                try settle(b, a)
+                #expect(try a.text("f.txt") == "by a")
+                #expect(try a.conflicts().count == 1)
+            }
+        }
+
+        @Test func `earlier revisions stay as saved versions`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                for text in ["one", "two..", "three...."] {
+                    try a.write(text, to: "f.txt")
+                    try a.sync()
+                }
+                try b.sync()
+                let versions = try b.versions(of: "f.txt")
+                #expect(versions.filter { $0.kind == "current" }.map(\.size) == [9])
+                let saved = versions.filter { $0.kind == "saved" }
+                #expect(Set(saved.map(\.size)) == [3, 5])
+                let first = try #require(saved.first { $0.size == 3 })
+                #expect(try b.content(ofVersion: first.id, of: "f.txt") == "one")
+                try b.succeed("versions", "restore", b.path("f.txt"), first.id)
+                try b.sync()
+                try a.waitForText("one", in: "f.txt")
+            }
+        }
+
+        @Test func `.versions is in no listing, can be entered, and cannot be written`() async throws {
+            try await withSite { site in
+                let (a, _) = try conflicted(site)
+                #expect(try a.names() == ["f.txt"])
+                #expect(try Files.status(a.path(".versions")).st_mode & S_IFMT == S_IFDIR)
+                let entry = ".versions/f.txt/" + (try #require(entries(a).first))
+                let reserved = SystemError("making the folder", a.path(".versions"), EEXIST)
+                #expect(throws: reserved) { try Files.makeFolder(a.path(".versions")) }
+                for script in [
+                    "echo x > '\(entry)'", "echo x > .versions/f.txt/new", "mkdir .versions/g",
+                    "truncate -s 0 '\(entry)'",
+                ] {
+                    #expect(throws: TestFailure.self, "\(script)") { try a.shell(script) }
+                }
+                #expect(try a.text(entry) == "by a")
+                #expect(try a.text("f.txt") == "by b, later")
+                // What walks the whole tree does not walk into it.
+                #expect(try a.shell("find . -type f").output == "./f.txt\n")
+            }
+        }
+
+        @Test func `a conflict made while nobody watches appears on a device that was down`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try b.setOffline(true)
+                try b.write("by b", to: "f.txt")
+                try b.down()
+                try a.write("by a, later", to: "f.txt")
+                try a.sync()
+                try b.up()
+                try b.setOffline(false)
+                try settle(b, a)
+                for device in [a, b] {
+                    #expect(try device.text("f.txt") == "by a, later", "on \(device.name)")
+                    let loser = try #require(device.conflictVersions(of: "f.txt").first)
+                    #expect(try device.content(ofVersion: loser.id, of: "f.txt") == "by b")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,315 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Claims against programs, the engine and each other.
+    @Suite struct CoordinationTests {
+        /// A command that holds claims until it is let go.
+        struct Holder {
+            let command: Command
+            let flag: String
+
+            /// Returns when the claims are held.
+            init(_ device: Device, _ claims: [String], name: String = "holder") throws {
+                let flag = device.site.outside + "/\(device.name)-\(name)-go"
+                let script = "echo held \"$UBIQUITY_ITEM\"; until [ -e '\(flag)' ]; do sleep 0.02; done"
+                let command = try device.start(["coordinate"] + claims + ["--", "bash", "-c", script])
+                self.command = command
+                self.flag = flag
+                try eventually("\(name) holds \(claims)") {
+                    guard command.isRunning else { throw TestFailure("\(try command.wait())") }
+                    return command.outputSoFar.contains("held")
+                }
+            }
+
+            @discardableResult
+            func letGo() throws -> Command.Result {
+                try Files.write("", to: flag)
+                return try command.wait()
+            }
+        }
+
+        private func device(_ site: Site) throws -> Device {
+            let a = site.device("a")
+            try a.up()
+            try a.write("old", to: "f.txt")
+            try a.write("old", to: "g.txt")
+            try a.sync()
+            return a
+        }
+
+        @Test func `coordinate runs its command with the path and passes its exit code`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let script =
+                    "echo \"$UBIQUITY_ITEM|$UBIQUITY_ITEM_1|$UBIQUITY_ITEM_2\"; test -n \"$UBIQUITY_CLAIM\"; echo new > \"$UBIQUITY_ITEM\"; exit 7"
+                let result = try a.run(
+                    "coordinate",
+                    "--write",
+                    a.path("f.txt"),
+                    "--read",
+                    a.path("g.txt"),
+                    "--",
+                    "bash",
+                    "-c",
+                    script
+                )
+                #expect(result.code == 7, "\(result)")
+                #expect(result.output == "\(a.path("f.txt"))|\(a.path("f.txt"))|\(a.path("g.txt"))\n")
+                #expect(try a.text("f.txt") == "new\n")
+                #expect(try a.json("claims").elements.isEmpty)
+            }
+        }
+
+        @Test func `a plain open waits for another's write claim, and then sees what it wrote`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                let writer = try a.startShell("echo from the program >> f.txt")
+                let reader = try a.startShell("cat f.txt")
+                try steadily("both wait") { writer.isRunning && reader.isRunning }
+                try holder.letGo()
+                #expect(try writer.wait(.seconds(5)).isSuccess)
+                #expect(try reader.wait(.seconds(5)).isSuccess)
+                #expect(try a.text("f.txt") == "oldfrom the program\n")
+            }
+        }
+
+        @Test func `readers do not wait for a read claim, writers do`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--read", a.path("f.txt")])
+                let second = try Holder(a, ["--read", a.path("f.txt")], name: "second")
+                #expect(try a.shell("cat f.txt", limit: .seconds(5)).output == "old")
+                let writer = try a.startShell("echo x > f.txt")
+                try steadily("the writer waits") { writer.isRunning }
+                try holder.letGo()
+                try steadily("the writer waits for the second as well") { writer.isRunning }
+                try second.letGo()
+                #expect(try writer.wait(.seconds(5)).isSuccess)
+            }
+        }
+
+        @Test func `other files are not touched by a claim`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                try a.shell("cat g.txt; echo x > g.txt; mv g.txt h.txt; ls -l; stat f.txt", limit: .seconds(5))
+                try holder.letGo()
+            }
+        }
+
+        @Test(arguments: ["rm f.txt", "mv f.txt other.txt", "mv g.txt f.txt", "truncate -s 1 f.txt"])
+        func `short writes against a claim are refused at once`(script: String) async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                let result = try a.startShell(script).wait(.seconds(40))
+                #expect(!result.isSuccess, "\(result)")
+                #expect(result.errors.contains("busy"), "\(result)")
+                // truncate opens the file first, which waits for the claim as any open does.
+                if !script.hasPrefix("truncate") { #expect(result.duration < .seconds(2), "\(result)") }
+                try holder.letGo()
+                #expect(try a.text("f.txt") == "old")
+            }
+        }
+
+        @Test func `claims wait for each other, the first come first`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--read", a.path("f.txt")])
+                let writer = try a.start([
+                    "coordinate", "--write", a.path("f.txt"), "--", "bash", "-c",
+                    "echo writer >> '\(site.outside)/order'",
+                ])
+                try eventually("the writer is in the list") { try a.json("claims").elements.count == 2 }
+                let reader = try a.start([
+                    "coordinate", "--read", a.path("f.txt"), "--", "bash", "-c",
+                    "echo reader >> '\(site.outside)/order'",
+                ])
+                try eventually("the reader is in the list") { try a.json("claims").elements.count == 3 }
+                try steadily("a later reader does not pass the waiting writer", for: .milliseconds(300)) {
+                    reader.isRunning
+                }
+                let listing = try a.succeed("claims").output
+                #expect(listing.contains("f.txt"), "\(listing)")
+                try holder.letGo()
+                try writer.wait(.seconds(5))
+                try reader.wait(.seconds(5))
+                #expect(try Files.text(site.outside + "/order") == "writer\nreader\n")
+            }
+        }
+
+        @Test func `claims names the holder's pid and program`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                let claims = try a.json("claims").elements
+                #expect(claims.count == 1)
+                #expect(claims.first?["pid"]?.integer == Int64(holder.command.pid), "\(claims)")
+                try holder.letGo()
+                try eventually("no claim is left") { try a.json("claims").elements.isEmpty }
+            }
+        }
+
+        @Test func `a time limit ends in 75 with who holds it`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                let result = try a.run("coordinate", "--write", a.path("f.txt"), "--timeout", "1", "--", "true")
+                #expect(result.code == 75, "\(result)")
+                #expect(result.errors.contains(String(holder.command.pid)), "\(result)")
+                #expect(result.duration > .milliseconds(900) && result.duration < .seconds(3), "\(result)")
+                try holder.letGo()
+            }
+        }
+
+        @Test func `several claims are held all or none`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("g.txt")])
+                let both = try a.start([
+                    "coordinate", "--write", a.path("f.txt"), "--write", a.path("g.txt"), "--", "true",
+                ])
+                try eventually("it waits") { try a.json("claims").elements.count == 2 }
+                // f.txt is free meanwhile: nothing is held in part.
+                try a.succeed("coordinate", "--read", a.path("f.txt"), "--timeout", "0.2", "--", "true")
+                try holder.letGo()
+                #expect(try both.wait(.seconds(5)).isSuccess)
+            }
+        }
+
+        @Test func `a cycle is found at once and refused to the latest`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let binary = TestSettings.binary
+                func crossing(_ first: String, _ second: String, _ mine: String, _ other: String) throws -> Command {
+                    let meeting =
+                        "touch '\(site.outside)/\(mine)'; until [ -e '\(site.outside)/\(other)' ]; do sleep 0.02; done"
+                    let inner = "'\(binary)' coordinate --write '\(a.path(second))' -- true"
+                    return try a.start([
+                        "coordinate", "--write", a.path(first), "--", "bash", "-c", "\(meeting); \(inner)",
+                    ])
+                }
+                let one = try crossing("f.txt", "g.txt", "one", "two")
+                let two = try crossing("g.txt", "f.txt", "two", "one")
+                let codes = [try one.wait(.seconds(15)), try two.wait(.seconds(15))].map(\.code).sorted()
+                #expect(codes == [0, 75], "\(codes)")
+            }
+        }
+
+        @Test func `a nested coordinate does not wait for its own claim`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let inner =
+                    "'\(TestSettings.binary)' coordinate --write '\(a.path("f.txt"))' -- bash -c 'echo inner > \"$UBIQUITY_ITEM\"'"
+                try a.succeed("coordinate", "--write", a.path("f.txt"), "--", "bash", "-c", inner, limit: .seconds(10))
+                #expect(try a.text("f.txt") == "inner\n")
+            }
+        }
+
+        @Test func `kill -9 of the holder frees its claims`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                let writer = try a.startShell("echo free > f.txt")
+                try steadily("the writer waits", for: .milliseconds(300)) { writer.isRunning }
+                let start = ContinuousClock.now
+                holder.command.kill()
+                #expect(try writer.wait(.seconds(5)).isSuccess)
+                #expect(ContinuousClock.now - start < .seconds(1))
+            }
+        }
+
+        @Test func `an incoming change waits for a write claim`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("old", to: "f.txt")
+                try b.waitForText("old", in: "f.txt")
+                let holder = try Holder(b, ["--write", b.path("f.txt")])
+                try a.write("new", to: "f.txt")
+                try a.sync()
+                // Read behind the mount: a plain open would wait for the claim.
+                let backing = try b.backing("f.txt")
+                try steadily("B keeps what its holder claimed") { try Files.text(backing) == "old" }
+                try holder.letGo()
+                try b.waitForText("new", in: "f.txt")
+                #expect(try b.conflicts() == [])
+            }
+        }
+
+        @Test func `an incoming change waits while a program has the file open for writing`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("old", to: "f.txt")
+                try b.waitForText("old", in: "f.txt")
+                let file = try Files.open(b.path("f.txt"), O_RDWR)
+                try a.write("new", to: "f.txt")
+                try a.sync()
+                try steadily("the writer's file stays") { try b.text("f.txt") == "old" }
+                let result = try b.run("sync", "--timeout", "2")
+                #expect(result.code == 75, "\(result)")
+                #expect(result.errors.contains("f.txt"), "\(result)")
+                close(file)
+                try b.waitForText("new", in: "f.txt")
+                #expect(try b.conflicts() == [])
+            }
+        }
+
+        @Test func `an incoming change waits for no reader`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("old", to: "f.txt")
+                try b.waitForText("old", in: "f.txt")
+                let file = try Files.open(b.path("f.txt"), O_RDONLY)
+                defer { close(file) }
+                try a.write("new", to: "f.txt")
+                try b.waitForText("new", in: "f.txt")
+            }
+        }
+
+        @Test func `an upload waits for a write claim and takes what it left`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("old", to: "f.txt")
+                try b.waitForText("old", in: "f.txt")
+                let flag = site.outside + "/go"
+                let script =
+                    "echo half > \"$UBIQUITY_ITEM\"; echo held; until [ -e '\(flag)' ]; do sleep 0.02; done; echo whole > \"$UBIQUITY_ITEM\""
+                let holder = try a.start(["coordinate", "--write", a.path("f.txt"), "--", "bash", "-c", script])
+                try eventually("it holds the claim") { holder.outputSoFar.contains("held") }
+                try steadily("B never sees the half") { try b.text("f.txt") == "old" }
+                try Files.write("", to: flag)
+                #expect(try holder.wait().isSuccess)
+                try b.waitForText("whole\n", in: "f.txt")
+            }
+        }
+
+        @Test func `a coordinated read of a dataless item fetches it first`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let bytes = randomBytes(1 << 20)
+                try a.write(bytes, to: "f.bin")
+                try a.sync()
+                try b.sync()
+                try b.evict("f.bin")
+                let result = try b.run("coordinate", "--read", b.path("f.bin"), "--", "cat", b.path("f.bin"))
+                #expect(result.bytes == bytes)
+                try b.evict("f.bin")
+                try b.setOffline(true)
+                let offline = try b.run("coordinate", "--read", b.path("f.bin"), "--", "true")
+                #expect(offline.code == 75, "\(offline)")
+            }
+        }
+
+        @Test func `a path outside every container is 64`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let result = try a.run("coordinate", "--read", "/etc/hostname", "--", "true")
+                #expect(result.code == 64, "\(result)")
+                #expect(result.errors.contains("not in a container"), "\(result)")
+            }
+        }
+    }
+}

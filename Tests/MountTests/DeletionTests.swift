@@ -1,0 +1,115 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Deletions are acts, and can be taken back.
+    @Suite struct DeletionTests {
+        @Test func `what is deleted on A goes from B, and comes back whole`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let bytes = randomBytes(400_000)
+                try Files.makeFolder(a.path("d"))
+                try a.write(bytes, to: "d/f.bin")
+                try a.sync()
+                try b.sync()
+                try Files.remove(a.path("d/f.bin"))
+                try a.sync()
+                try b.sync()
+                #expect(!b.exists("d/f.bin"))
+                let deleted = try b.json("deleted", "list").elements
+                let entry = try #require(
+                    deleted.first { $0["path"]?.string?.hasSuffix("d/f.bin") == true },
+                    "\(deleted)"
+                )
+                let id = try #require(entry["id"]?.string)
+                try b.succeed("deleted", "restore", id)
+                try b.sync()
+                try a.sync()
+                #expect(try Files.read(a.path("d/f.bin")) == bytes)
+                #expect(try Files.read(b.path("d/f.bin")) == bytes)
+                #expect(try a.json("deleted", "list").elements.allSatisfy { $0["id"]?.string != id })
+            }
+        }
+
+        @Test func `a deletion while the service was down is none`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("kept", to: "f.txt")
+                try a.sync()
+                try b.sync()
+                let backing = try a.backing("f.txt")
+                try a.killService()
+                // Nobody deleted it: it is absent, as after a damage of the disk.
+                try Files.remove(backing)
+                try a.up()
+                try a.sync()
+                try b.sync()
+                #expect(try b.text("f.txt") == "kept")
+                #expect(try a.text("f.txt") == "kept")
+            }
+        }
+
+        @Test func `a deletion just before a kill is not forgotten`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("for i in $(seq 20); do echo $i > f$i; done")
+                try a.sync()
+                try b.sync()
+                try a.setOffline(true)
+                try a.shell("rm f1 f2 f3")
+                try a.killService()
+                try a.up()
+                try a.setOffline(false)
+                try a.sync()
+                try b.sync()
+                for i in 1...3 {
+                    #expect(!a.exists("f\(i)"))
+                    #expect(!b.exists("f\(i)"))
+                }
+                #expect(try b.names().count == 17)
+            }
+        }
+
+        @Test func `files in an unmounted folder are not deletions`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("kept", to: "f.txt")
+                try a.sync()
+                try b.sync()
+                try a.down()
+                #expect(try Files.names(in: a.mountPoint) == [])
+                try a.up()
+                try a.sync()
+                try b.sync()
+                #expect(try b.text("f.txt") == "kept")
+            }
+        }
+
+        @Test(arguments: ["confirm", "undo"])
+        func `a deletion of most of a container waits for a word`(answer: String) async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("for i in $(seq 120); do echo $i > f$i; done")
+                try a.sync()
+                try b.sync()
+                try a.shell("rm f*")
+                let held = try a.run("sync", "--timeout", "20", limit: .seconds(40))
+                #expect(held.code == 75, "\(held)")
+                #expect(try a.succeed("status").output.contains("delet"))
+                // Some may have gone before it became clear that it would be most of them.
+                #expect(try b.names().count >= 60)
+                try a.succeed("deleted", answer)
+                try a.sync()
+                try b.sync()
+                #expect(try a.names() == b.names())
+                if answer == "confirm" {
+                    #expect(try b.names() == [])
+                } else {
+                    #expect(try a.names().count >= 60)
+                    #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+import Testing
+
+/// The product as a person uses it: the release build, real mounts, real processes, real servers.
+///
+/// One after the other: they measure times, and what one of them kills is the machine's load for another. Every test has a site
+/// of its own, which ends with it.
+@Suite(.serialized)
+enum MountTests {}

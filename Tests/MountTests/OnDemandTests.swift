@@ -1,0 +1,265 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Content that comes when it is opened, and goes when it is told to.
+    @Suite struct OnDemandTests {
+        /// A and B with a file that is dataless on B. Gives its digest.
+        private func pairWithDataless(_ site: Site, _ item: String, bytes: [UInt8]) throws -> (a: Device, b: Device) {
+            let (a, b) = try site.pair()
+            try a.write(bytes, to: item)
+            try a.sync(limit: .seconds(120))
+            try b.sync(limit: .seconds(120))
+            try b.evict(item)
+            return (a, b)
+        }
+
+        @Test func `evict frees the disk, changes nothing to see, and cat is right again`() async throws {
+            try await withSite { site in
+                let bytes = randomBytes(32 << 20)
+                let (_, b) = try pairWithDataless(site, "f.bin", bytes: bytes)
+                try b.shell("cat f.bin > /dev/null")
+                try b.sync()
+                let before = try Files.status(b.path("f.bin"))
+                #expect(try Files.allocated(b.backing("f.bin")) >= 32 << 20)
+                try b.evict("f.bin")
+                #expect(try Files.allocated(b.backing("f.bin")) < 64 << 10)
+                let after = try Files.status(b.path("f.bin"))
+                #expect(after.st_size == before.st_size)
+                #expect(after.st_mode == before.st_mode)
+                #expect(after.st_ino == before.st_ino)
+                #expect(
+                    after.st_mtim.tv_sec == before.st_mtim.tv_sec && after.st_mtim.tv_nsec == before.st_mtim.tv_nsec
+                )
+                #expect(after.st_blocks >= 1, "cp and tar take a file without blocks for empty")
+                #expect(try b.state(of: "f.bin") == "dataless")
+                #expect(try Files.read(b.path("f.bin")) == bytes)
+            }
+        }
+
+        @Test func `the head of a big file comes at once and moves little`() async throws {
+            try await withSite(limit: .seconds(600)) { site in
+                let (a, b) = try site.pair()
+                let source = site.outside + "/big.bin"
+                try SampleTree.makeBigFile(at: source, size: SampleTree.bigFileSize)
+                try a.shell("cp '\(source)' big.bin", limit: .seconds(200))
+                try a.sync(limit: .seconds(200))
+                try b.sync(limit: .seconds(200))
+                var durations: [Duration] = []
+                for _ in 0..<5 {
+                    try b.evict("big.bin")
+                    let service = try b.servicePID()
+                    let before = try Processes.bytesRead(by: service)
+                    let head = try b.site.start(["head", "-c", "4096", b.path("big.bin")]).wait()
+                    durations.append(head.duration)
+                    #expect(head.bytes == (try Files.read(source, count: 4096)))
+                    #expect(try b.localBytes(of: "big.bin") < 16 << 20)
+                    #expect(try Files.allocated(b.backing("big.bin")) < 16 << 20)
+                    #expect(try Processes.bytesRead(by: service) - before < 16 << 20)
+                }
+                durations.sort()
+                #expect(durations[2] < .milliseconds(100), "\(durations)")
+                #expect(try Tree.digest(b.path("big.bin")) == Tree.digest(source))
+            }
+        }
+
+        @Test func `evict refuses what is not in the cloud yet`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("sent", to: "a.txt")
+                try a.sync()
+                try a.setOffline(true)
+                try a.write("not sent", to: "a.txt")
+                let result = try a.run("evict", a.path("a.txt"))
+                #expect(result.code != 0)
+                #expect(result.errors.contains("a.txt"), "\(result)")
+                #expect(try a.text("a.txt") == "not sent")
+                try a.setOffline(false)
+                try a.sync()
+                try a.evict("a.txt")
+                #expect(try a.text("a.txt") == "not sent")
+            }
+        }
+
+        @Test func `evict refuses while it cannot ask the cloud`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("sent", to: "a.txt")
+                try a.sync()
+                try a.setOffline(true)
+                let result = try a.run("evict", a.path("a.txt"))
+                #expect(result.code == 75, "\(result)")
+                #expect(try Files.allocated(a.backing("a.txt")) > 0)
+            }
+        }
+
+        struct Refusal: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            /// What a shell does before, with the item as `$1`.
+            let preparation: String
+            /// A word of the reason.
+            let word: String
+        }
+
+        @Test(arguments: [
+            Refusal(testDescription: "open for reading", preparation: "exec 3< a.txt", word: "open"),
+            Refusal(testDescription: "open for writing", preparation: "exec 3>> a.txt", word: "open"),
+            Refusal(testDescription: "pinned", preparation: "\"$UBIQUITY\" pin a.txt", word: "pinned"),
+            Refusal(
+                testDescription: "linked twice",
+                preparation: "ln a.txt second.txt; \"$UBIQUITY\" sync",
+                word: "link"
+            ),
+        ])
+        func `evict refuses with the reason what is`(refusal: Refusal) async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("content", to: "a.txt")
+                try a.sync()
+                let script = refusal.preparation + "; set +e; \"$UBIQUITY\" evict a.txt 2>&1; echo \"code $?\""
+                let result = try a.shell(script)
+                #expect(result.output.contains("code 1"), "\(result)")
+                #expect(result.output.contains("a.txt") && result.output.contains(refusal.word), "\(result)")
+                #expect(try a.text("a.txt") == "content")
+                #expect(try a.state(of: "a.txt") == "current")
+            }
+        }
+
+        @Test func `pin fetches, holds, and takes newer revisions by itself; unpin lets go`() async throws {
+            try await withSite { site in
+                let (a, b) = try pairWithDataless(site, "f.bin", bytes: randomBytes(1 << 20))
+                try b.succeed("pin", b.path("f.bin"))
+                try b.waitForState(["current"], of: "f.bin")
+                #expect(try b.run("evict", b.path("f.bin")).code == 1)
+                let newer = randomBytes(1 << 20, seed: 2)
+                try a.write(newer, to: "f.bin")
+                try a.sync()
+                try b.sync()
+                try b.waitForState(["current"], of: "f.bin")
+                #expect(try Files.allocated(b.backing("f.bin")) >= 1 << 20)
+                try b.succeed("unpin", b.path("f.bin"))
+                try b.evict("f.bin")
+                #expect(try Files.read(b.path("f.bin")) == newer)
+            }
+        }
+
+        @Test func `download brings a folder, twice does nothing, evict of what is dataless neither`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p d/e; for i in 1 2 3 4 5; do head -c 300000 /dev/urandom > d/e/f$i; done")
+                try a.sync()
+                try b.sync()
+                try b.succeed("evict", b.path("d"))
+                try b.succeed("evict", b.path("d"))
+                #expect(try Files.allocated(b.backing("d")) < 200_000)
+                try b.succeed("download", b.path("d"))
+                for i in 1...5 { #expect(try b.state(of: "d/e/f\(i)") == "current") }
+                try b.succeed("download", b.path("d"))
+                try b.setOffline(true)
+                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+            }
+        }
+
+        @Test func `programs read dataless files right, however they read`() async throws {
+            let readers = [
+                "cp f.bin '%'", "cp --sparse=always f.bin '%'", "tar -cf - f.bin | tar -xOf - f.bin > '%'",
+                "tar -cSf - f.bin | tar -xOf - f.bin > '%'", "rsync -a f.bin '%'",
+                "dd if=f.bin of='%' bs=7777 status=none",
+                "tail -c +1 f.bin > '%'", "cp f.bin inside.bin; cp inside.bin '%'; rm inside.bin",
+                "python3 -c \"import mmap,sys; f=open('f.bin','rb'); open('%','wb').write(mmap.mmap(f.fileno(),0,prot=mmap.PROT_READ)[:])\"",
+                "python3 -c \"import os; f=os.open('f.bin',0); s=os.fstat(f).st_size; open('%','wb').write(b''.join(reversed([os.pread(f,99999,o) for o in reversed(range(0,s,99999))])))\"",
+            ]
+            try await withSite { site in
+                let bytes = randomBytes(3_000_001)
+                let (_, b) = try pairWithDataless(site, "f.bin", bytes: bytes)
+                for (number, reader) in readers.enumerated() {
+                    let target = site.outside + "/copy\(number)"
+                    try b.shell(reader.replacing("%", with: target))
+                    #expect(try Files.read(target) == bytes, "\(reader)")
+                    try b.sync()
+                    try b.evict("f.bin")
+                }
+            }
+        }
+
+        @Test func `writing into a dataless file keeps the rest of it`() async throws {
+            try await withSite { site in
+                var bytes = randomBytes(2_000_000)
+                let (a, b) = try pairWithDataless(site, "f.bin", bytes: bytes)
+                try b.shell("printf tail >> f.bin; printf HEAD | dd of=f.bin conv=notrunc status=none")
+                bytes.replaceSubrange(..<4, with: Array("HEAD".utf8))
+                bytes += Array("tail".utf8)
+                #expect(try Files.read(b.path("f.bin")) == bytes)
+                try b.sync()
+                try a.sync()
+                #expect(try Files.read(a.path("f.bin")) == bytes)
+                try b.evict("f.bin")
+                try b.shell("truncate -s 1000 f.bin")
+                #expect(try Files.read(b.path("f.bin")) == Array(bytes[..<1000]))
+            }
+        }
+
+        @Test func `replacing a dataless file's content fetches nothing`() async throws {
+            try await withSite { site in
+                let (a, b) = try pairWithDataless(site, "f.bin", bytes: randomBytes(2_000_000))
+                try b.setOffline(true)
+                try b.write("new", to: "f.bin")
+                #expect(try b.text("f.bin") == "new")
+                try b.setOffline(false)
+                try a.waitForText("new", in: "f.bin")
+            }
+        }
+
+        @Test func `offline, what is not here fails at once and what is here works`() async throws {
+            try await withSite { site in
+                let (a, b) = try pairWithDataless(site, "f.bin", bytes: randomBytes(200_000))
+                try a.write("here", to: "here.txt")
+                try a.sync()
+                try b.sync()
+                #expect(try b.text("here.txt") == "here")
+                try b.setOffline(true)
+                let start = ContinuousClock.now
+                #expect(Files.readFailure(b.path("f.bin")) == ENETDOWN)
+                #expect(ContinuousClock.now - start < .seconds(2))
+                #expect(try Files.status(b.path("f.bin")).st_size == 200_000)
+                #expect(try b.text("here.txt") == "here")
+                try b.write("written offline", to: "new.txt")
+                try Files.rename(b.path("f.bin"), to: b.path("g.bin"))
+                try b.setOffline(false)
+                try a.waitForText("written offline", in: "new.txt")
+                try b.sync()
+                try a.sync()
+                #expect(try a.names() == ["g.bin", "here.txt", "new.txt"])
+                #expect(try Files.read(b.path("g.bin")) == randomBytes(200_000))
+            }
+        }
+
+        @Test func `a dataless file that changes elsewhere is the new one here`() async throws {
+            try await withSite { site in
+                let (a, b) = try pairWithDataless(site, "f.bin", bytes: randomBytes(200_000))
+                let newer = randomBytes(300_000, seed: 9)
+                try a.write(newer, to: "f.bin")
+                try a.sync()
+                try b.sync()
+                #expect(try Files.status(b.path("f.bin")).st_size == 300_000)
+                #expect(try Files.read(b.path("f.bin")) == newer)
+            }
+        }
+
+        @Test func `a read that is interrupted frees its process`() async throws {
+            try await withSite { site in
+                let (a, b) = try pairWithDataless(site, "f.bin", bytes: randomBytes(8 << 20))
+                // The server is stopped, not gone: reads wait for it.
+                kill(try a.serverPID(), SIGSTOP)
+                let reader = try b.site.start(["cat", b.path("f.bin")])
+                try steadily("the reader waits", for: .milliseconds(300)) { reader.isRunning }
+                reader.send(SIGKILL)
+                let result = try reader.wait(.seconds(5))
+                #expect(result.code == 128 + SIGKILL)
+                kill(try a.serverPID(), SIGCONT)
+                #expect(try Files.read(b.path("f.bin")) == randomBytes(8 << 20))
+            }
+        }
+    }
+}

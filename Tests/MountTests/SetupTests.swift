@@ -1,0 +1,223 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// `up`, `invite`, `join`, `down`: the two commands of the README and what belongs to them.
+    @Suite struct SetupTests {
+        @Test func `up mounts a folder that programs can use`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                #expect(Mounts.isMounted(a.mountPoint))
+                #expect(try a.names() == [])
+                try a.write("hello", to: "a.txt")
+                #expect(try a.text("a.txt") == "hello")
+                try a.sync()
+                #expect(try a.state(of: "a.txt") == "current")
+            }
+        }
+
+        @Test func `a second up is harmless`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("hello", to: "a.txt")
+                let before = (try a.servicePID(), try a.serverPID())
+                let again = try a.succeed("up", a.mountPoint, limit: .seconds(20))
+                #expect(again.duration < .seconds(3), "\(again)")
+                #expect((try a.servicePID(), try a.serverPID()) == before)
+                #expect(Mounts.points(under: a.mountPoint) == [a.mountPoint])
+                #expect(try a.text("a.txt") == "hello")
+            }
+        }
+
+        @Test func `up leaves no pipe open behind it`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                let command = try site.start(
+                    ["bash", "-c", "'\(TestSettings.binary)' up '\(a.mountPoint)' 2>&1 | cat"],
+                    environment: a.environment
+                )
+                let result = try command.wait(.seconds(30))
+                #expect(result.isSuccess, "\(result)")
+                #expect(Mounts.isMounted(a.mountPoint))
+            }
+        }
+
+        @Test func `the state lies in UBIQUITY_HOME and nowhere else`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("hello", to: "a.txt")
+                try a.sync()
+                #expect(try Files.names(in: site.userFolder) == [])
+                let open = try Files.status(a.home)
+                #expect(open.st_mode & 0o077 == 0, "others can look into the device's state")
+            }
+        }
+
+        @Test func `invite on A and join on B give both the same folder`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("from a", to: "a.txt")
+                try b.waitForText("from a", in: "a.txt")
+                try b.write("from b", to: "b.txt")
+                try a.waitForText("from b", in: "b.txt")
+                let devices = try a.json("device", "list").elements
+                #expect(devices.count == 2, "\(devices)")
+            }
+        }
+
+        @Test func `what was there before B came is on B`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                let b = site.device("b")
+                try a.up()
+                try Files.makeFolder(a.path("folder"))
+                try a.write("old", to: "folder/old.txt")
+                try a.sync()
+                try b.join(a.invite())
+                try b.waitForText("old", in: "folder/old.txt")
+            }
+        }
+
+        @Test func `invite prints one line to type, with a code of one use`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                let line = try a.succeed("invite").output.split(separator: "\n").filter {
+                    $0.contains("ubiquity join ")
+                }
+                #expect(line.count == 1, "\(line)")
+                let first = try a.invite()
+                let second = try a.invite()
+                #expect(first.code != second.code)
+                #expect(first.url.hasPrefix("https://127.0.0.1:"), "\(first.url)")
+            }
+        }
+
+        @Test func `down unmounts, stops everything, and loses nothing`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("kept", to: "a.txt")
+                try a.down()
+                #expect(!Mounts.isMounted(a.mountPoint))
+                try eventually("nothing of the device runs") { a.servicePIDs.isEmpty && a.serverPIDs.isEmpty }
+                #expect(try Files.names(in: a.mountPoint) == [])
+                try a.up()
+                #expect(try a.text("a.txt") == "kept")
+                try a.sync()
+                try a.down()
+            }
+        }
+
+        @Test func `down without up says so and does no harm`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                let result = try a.run("down", a.mountPoint)
+                #expect([0, 1, 69].contains(result.code), "\(result)")
+            }
+        }
+
+        @Test func `an unmount by fusermount3 is taken for the wish that it is`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("kept", to: "a.txt")
+                try TestSupport.succeed("fusermount3", "-u", a.mountPoint)
+                #expect(!Mounts.isMounted(a.mountPoint))
+                try a.up()
+                #expect(try a.text("a.txt") == "kept")
+            }
+        }
+
+        @Test(arguments: ["service", "server", "both"])
+        func `the same up brings a killed device back`(victim: String) async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("before", to: "before.txt")
+                try a.sync()
+                if victim != "server" { try a.killService() }
+                if victim != "service" { try a.killServer() }
+                try a.up()
+                #expect(Mounts.points(under: a.mountPoint) == [a.mountPoint])
+                #expect(try a.text("before.txt") == "before")
+                try a.write("after", to: "after.txt")
+                try b.waitForText("after", in: "after.txt", within: .seconds(40))
+            }
+        }
+
+        @Test func `the embedded server keeps its address over a restart`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.down()
+                try a.up()
+                try a.write("after", to: "after.txt")
+                try b.waitForText("after", in: "after.txt", within: .seconds(40))
+            }
+        }
+
+        @Test func `a folder that is not empty is refused, and imported with --import`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("in the cloud", to: "same name.txt")
+                try a.write("equal", to: "equal.txt")
+                try a.sync()
+                let c = site.device("c")
+                try Files.makeFolder(c.mountPoint)
+                try Files.makeFolder(c.path("sub"))
+                try c.write("mine", to: "sub/mine.txt")
+                try c.write("equal", to: "equal.txt")
+                try c.write("here", to: "same name.txt")
+                let invitation = try a.invite()
+                let refused = try c.run("join", invitation.url, invitation.code, c.mountPoint)
+                #expect(refused.code == 1, "\(refused)")
+                #expect(refused.errors.contains("--import"), "\(refused)")
+                #expect(try c.text("sub/mine.txt") == "mine")
+                // The refusal came before the code was used.
+                try c.succeed("join", invitation.url, invitation.code, c.mountPoint, "--import")
+                try c.sync()
+                try b.sync()
+                for device in [a, b, c] {
+                    try device.waitForText("mine", in: "sub/mine.txt")
+                    try device.waitForText("equal", in: "equal.txt")
+                    let texts = try device.names().filter { $0.hasPrefix("same name") }.map { try device.text($0) }
+                    #expect(texts.sorted() == ["here", "in the cloud"], "on \(device.name)")
+                    #expect(try device.names().filter { $0.hasPrefix("equal") }.count == 1, "on \(device.name)")
+                }
+            }
+        }
+
+        @Test func `up of a full folder imports it on the first device`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try Files.makeFolder(a.mountPoint)
+                try a.write("mine", to: "mine.txt")
+                let refused = try a.run("up", a.mountPoint)
+                #expect(refused.code == 1)
+                #expect(refused.errors.contains("--import"), "\(refused)")
+                try a.succeed("up", a.mountPoint, "--import")
+                #expect(try a.text("mine.txt") == "mine")
+                try a.sync()
+            }
+        }
+
+        @Test func `a mount point that is a file, or in use, is refused`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                let c = site.device("c")
+                try Files.write("a file", to: c.mountPoint)
+                let file = try c.run("up", c.mountPoint)
+                #expect(file.code == 1, "\(file)")
+                #expect(file.errors.hasPrefix("ubiquity: "), "\(file)")
+                let taken = try c.run("up", a.mountPoint)
+                #expect(taken.code == 1, "\(taken)")
+                #expect(taken.errors.contains("mounted"), "\(taken)")
+                #expect(Mounts.points(under: a.mountPoint) == [a.mountPoint])
+                try a.write("still works", to: "a.txt")
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Files on their way: all of them, whole, with what belongs to them.
+    @Suite struct TravelTests {
+        @Test(.timeLimit(.minutes(20))) func `a big tree and a big file travel whole`() async throws {
+            try await withSite(limit: .seconds(1100)) { site in
+                let (a, b) = try site.pair()
+                let source = try SampleTree.make(in: site.outside)
+                try a.shell("cp -a '\(source)/.' .", limit: .seconds(300))
+                try a.sync(limit: .seconds(300))
+                try b.sync(limit: .seconds(300))
+                let original = try Tree(source)
+                #expect(try Tree(b.mountPoint, readingContents: false).paths == original.paths)
+                #expect(try Tree(b.mountPoint).differences(from: original) == [])
+                #expect(try Tree(a.mountPoint).differences(from: original) == [])
+            }
+        }
+
+        @Test func `B lists a big file with size and time before its content has been sent`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let size = SampleTree.bigFileSize
+                let source = site.outside + "/big.bin"
+                try SampleTree.makeBigFile(at: source, size: size)
+                try a.sync()
+                let before = try a.storedBytes()
+                // Made whole in one step, so that the name cannot come first by chance.
+                let copy = try a.startShell("cp --preserve=timestamps '\(source)' big.bin")
+                try copy.wait(.seconds(100))
+                let listed = ContinuousClock.now
+                try eventually("B lists the file in its full size") {
+                    (try? Files.status(b.path("big.bin")).st_size).map { Int64($0) == size } ?? false
+                }
+                let stored = try a.storedBytes() - before
+                #expect(stored < size * 9 / 10, "all was sent when B listed it after \(ContinuousClock.now - listed)")
+                let times = [try Files.status(source), try Files.status(b.path("big.bin"))].map(\.st_mtim)
+                #expect(times[0].tv_sec == times[1].tv_sec && times[0].tv_nsec == times[1].tv_nsec)
+                try a.sync(limit: .seconds(120))
+                try b.sync(limit: .seconds(120))
+                #expect(try Tree.digest(b.path("big.bin")) == Tree.digest(source))
+            }
+        }
+
+        @Test func `sync returns 0 only when all is there`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                for round in 0..<5 {
+                    try a.shell("for i in $(seq 40); do head -c $((i * 700)) /dev/urandom > r\(round)-$i; done")
+                    try a.sync()
+                    try b.sync()
+                    // At this moment, without waiting.
+                    #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                }
+            }
+        }
+
+        @Test func `sync is 75 at once when offline`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.setOffline(true)
+                try a.write("unsent", to: "a.txt")
+                let result = try a.run("sync")
+                #expect(result.code == 75, "\(result)")
+                #expect(result.duration < .seconds(5), "\(result)")
+                #expect(try a.state(of: "a.txt") == "waiting")
+                try a.setOffline(false)
+                try a.sync()
+                #expect(try a.state(of: "a.txt") == "current")
+            }
+        }
+
+        @Test func `names, links, modes and times arrive exactly`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell(
+                    #"""
+                    mkdir -p 'with blank' deep/er/and/deeper empty
+                    echo 1 > 'with blank/a b'
+                    echo 2 > $'line\nbreak'
+                    echo 3 > $'not-utf8-\xff\xfe'
+                    echo 4 > "$(printf 'n%.0s' $(seq 255))"
+                    echo 5 > -dash; echo 6 > 'ünïcödé ☂'; echo 7 > .hidden; echo 8 > '*'
+                    ln -s deep/er link; ln -s /nowhere/at/all dangling
+                    echo 9 > deep/er/and/deeper/file; : > zero
+                    printf x > private; chmod 600 private; printf x > script; chmod 755 script; printf x > readonly; chmod 444 readonly
+                    touch -d '2001-02-03 04:05:06.123456789' old; touch -d '2040-01-01' future; touch -d '1969-07-20' before-1970
+                    """#
+                )
+                try a.sync()
+                try b.sync()
+                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                #expect(try Tree(a.mountPoint).entries.count > 20)
+            }
+        }
+
+        @Test func `changes of every kind travel in both directions`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("one", to: "file.txt")
+                try b.waitForText("one", in: "file.txt")
+                try Files.append(" two", to: b.path("file.txt"))
+                try a.waitForText("one two", in: "file.txt")
+                try Files.replace(a.path("file.txt"), with: Array("three".utf8))
+                try b.waitForText("three", in: "file.txt")
+                try Files.rename(b.path("file.txt"), to: b.path("renamed.txt"))
+                try a.waitForText("three", in: "renamed.txt")
+                #expect(try a.names() == ["renamed.txt"])
+                try Files.makeFolder(a.path("folder"))
+                try Files.rename(a.path("renamed.txt"), to: a.path("folder/moved.txt"))
+                try b.waitForText("three", in: "folder/moved.txt")
+                try a.shell(
+                    "chmod 640 folder/moved.txt; touch -d '2020-05-05' folder/moved.txt; truncate -s 2 folder/moved.txt"
+                )
+                try a.sync()
+                try b.sync()
+                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                try b.shell("rm -r folder")
+                try a.waitForAbsence(of: "folder")
+            }
+        }
+
+        @Test func `a file that stays open is sent when it is quiet, and again after more`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let file = try Files.open(a.path("log"), O_WRONLY | O_CREAT | O_APPEND)
+                defer { close(file) }
+                try Files.write(Array("first\n".utf8), descriptor: file, path: "log")
+                try a.sync()
+                try b.waitForText("first\n", in: "log")
+                try Files.write(Array("second\n".utf8), descriptor: file, path: "log")
+                try a.sync()
+                try b.waitForText("first\nsecond\n", in: "log")
+            }
+        }
+
+        @Test func `what did not change sends nothing`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("same", to: "a.txt")
+                try a.sync()
+                try b.sync()
+                let revision = try a.status(of: "a.txt")["revision"]?.string
+                let stored = try a.storedBytes()
+                try a.shell(
+                    "cat a.txt > /dev/null; printf same > a.txt; cp a.txt copy; mv copy a.txt; exec 3<>a.txt; exec 3>&-"
+                )
+                try a.sync()
+                #expect(try a.status(of: "a.txt")["revision"]?.string == revision)
+                #expect(try a.storedBytes() == stored)
+            }
+        }
+
+        @Test func `a thousand small files are quick`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let start = ContinuousClock.now
+                try a.shell("for i in $(seq 1000); do echo $i > f$i; done")
+                try a.sync()
+                try b.sync()
+                let duration = ContinuousClock.now - start
+                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                #expect(duration < .seconds(30), "\(duration)")
+            }
+        }
+    }
+}
+
+/// What is copied: real small files of the machine and one big random file.
+enum SampleTree {
+    /// Bytes of the big file.
+    static var bigFileSize: Int64 { TestSettings.isFullSize ? 1 << 30 : 256 << 20 }
+
+    /// Makes a tree to copy: `/usr/include` and `/usr/share/doc` with a random file of 1 GiB, or a part of them.
+    static func make(in folder: String) throws -> String {
+        let tree = folder + "/sample"
+        try Files.makeFolder(tree)
+        let sources = ["/usr/include", "/usr/share/doc"].filter(Files.exists)
+        if TestSettings.isFullSize {
+            for source in sources { try TestSupport.succeed("cp", "-a", source, tree, limit: .seconds(300)) }
+        } else {
+            // Some 2,000 files, with their folders and links, in the order of their paths.
+            let list = sources.joined(separator: " ")
+            try TestSupport.succeed(
+                "bash",
+                "-c",
+                "find \(list) -not -type d -size -300k -print0 | sort -z | awk 'BEGIN { RS = ORS = \"\\0\" } NR % 5 == 1' | head -z -n 2000 | "
+                    + "xargs -0 cp -a --parents -t '\(tree)'",
+                limit: .seconds(120)
+            )
+        }
+        // The copies are the tester's own: readable, whatever the originals were.
+        try TestSupport.succeed("chmod", "-R", "u+rwX", tree)
+        try makeBigFile(at: tree + "/big.bin", size: TestSettings.isFullSize ? 1 << 30 : 64 << 20)
+        return tree
+    }
+
+    static func makeBigFile(at path: String, size: Int64) throws {
+        try TestSupport.succeed("bash", "-c", "head -c \(size) /dev/urandom > '\(path)'", limit: .seconds(120))
+    }
+}

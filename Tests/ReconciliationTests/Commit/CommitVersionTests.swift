@@ -1,0 +1,110 @@
+import Reconciliation
+import Testing
+import UbiquityModel
+
+@Suite struct CommitVersionTests {
+    /// A file with the content "winner" and two losers.
+    struct Conflict {
+        var world = CommitWorld()
+        var file = ItemID.root
+        var winner = RevisionID(high: 0, low: 0)
+        var losers: [RevisionID] = []
+
+        init() throws {
+            let (file, base) = try world.file("a.txt", "one")
+            self.file = file
+            winner = world.fresh()
+            _ = world.edit(file, base: base, "winner", as: winner, edited: 500)
+            for (text, edited) in [("first loser", Int64(300)), ("second loser", 400)] {
+                let loser: RevisionID = world.fresh()
+                losers.append(loser)
+                _ = world.edit(file, base: base, text, as: loser, edited: edited, device: "bert")
+            }
+        }
+    }
+
+    @Test func `conflict versions are listed oldest first`() throws {
+        let conflict = try Conflict()
+        #expect(conflict.world.conflicts(conflict.file) == conflict.losers)
+    }
+
+    @Test func `resolving keeps the current content and leaves what was not named`() throws {
+        var conflict = try Conflict()
+        let item = try #require(
+            conflict.world.commit(conflict.file, .resolve(versions: [conflict.losers[0]], winner: nil)).item
+        )
+        #expect(item.conflicts.map(\.revision) == [conflict.losers[1]])
+        #expect(conflict.world.current(conflict.file) == conflict.winner)
+        #expect(conflict.world.revisions[conflict.losers[0]]?.version.kind == .saved)
+        #expect(conflict.world.violation == nil)
+    }
+
+    @Test func `a version that is chosen becomes the file, and what was in it a saved version`() throws {
+        var conflict = try Conflict()
+        let action = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[0])
+        let item = try #require(conflict.world.commit(conflict.file, action).item)
+        #expect(item.conflicts.isEmpty)
+        #expect(conflict.world.current(conflict.file) == conflict.losers[0])
+        #expect(conflict.world.revisions[conflict.winner]?.version.kind == .saved)
+        #expect(conflict.world.violation == nil)
+        // Again: nothing changes.
+        #expect(conflict.world.commit(conflict.file, action).item == item)
+    }
+
+    @Test func `a conflict resolved differently elsewhere is a conflict again`() throws {
+        var conflict = try Conflict()
+        _ = conflict.world.commit(conflict.file, .resolve(versions: conflict.losers, winner: conflict.winner))
+        let other = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[1])
+        let item = try #require(conflict.world.commit(conflict.file, other, device: "bert").item)
+        #expect(conflict.world.current(conflict.file) == conflict.losers[1])
+        #expect(item.conflicts.map(\.revision) == [conflict.winner])
+        #expect(conflict.world.violation == nil)
+    }
+
+    @Test func `versions of other items resolve nothing`() throws {
+        var conflict = try Conflict()
+        let (_, foreign) = try conflict.world.file("b", "other")
+        let before = try #require(conflict.world.items[conflict.file])
+        #expect(conflict.world.commit(conflict.file, .resolve(versions: [foreign], winner: nil)).item == before)
+        guard case .invalid = conflict.world.commit(conflict.file, .resolve(versions: [], winner: foreign)) else {
+            Issue.record("a foreign version became the file")
+            return
+        }
+    }
+
+    @Test func `restoring brings a version back as a new revision, once`() throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a", "one", edited: 100)
+        _ = world.edit(file, base: first, "two", edited: 200)
+        let second = world.current(file)
+        let new: RevisionID = world.fresh()
+        let action = ItemOperation.Action.restore(version: first, as: new, edited: seconds(300))
+        let item = try #require(world.commit(file, action, device: "bert").item)
+        #expect(world.current(file) == new)
+        #expect(item.content.size == 3)
+        #expect(item.author == "bert")
+        #expect(second.flatMap { world.revisions[$0]?.version.kind } == .saved)
+        #expect(world.commit(file, action).item == item)
+        #expect(world.violation == nil)
+    }
+
+    @Test func `restoring does not resolve`() throws {
+        var conflict = try Conflict()
+        let action = ItemOperation.Action.restore(
+            version: conflict.losers[0],
+            as: conflict.world.fresh(),
+            edited: seconds(600)
+        )
+        let item = try #require(conflict.world.commit(conflict.file, action).item)
+        #expect(item.conflicts.map(\.revision) == conflict.losers)
+        #expect(conflict.world.violation == nil)
+    }
+
+    @Test func `conflicts come back with a deleted file`() throws {
+        var conflict = try Conflict()
+        _ = conflict.world.commit(conflict.file, .delete(base: conflict.winner))
+        let item = try #require(conflict.world.commit(conflict.file, .undelete).item)
+        #expect(item.conflicts.map(\.revision) == conflict.losers)
+        #expect(conflict.world.violation == nil)
+    }
+}

@@ -1,0 +1,326 @@
+import Dispatch
+import Replica
+import Testing
+import UbiquityModel
+
+@Suite struct StateDatabaseTests {
+    let scratch: ScratchFolder
+    let database: StateDatabase
+
+    init() throws {
+        scratch = try ScratchFolder()
+        database = try StateDatabase(path: scratch.appending("state.sqlite"))
+    }
+
+    private var version: ItemVersion {
+        get throws {
+            ItemVersion(
+                revision: RevisionID(high: 4, low: 4),
+                kind: .conflict,
+                content: try contentID(9),
+                size: 12,
+                edited: Timestamp(nanoseconds: -5),
+                modified: someTime,
+                device: "läptop",
+                name: try Name(bytes: [0xFF, 0x20])
+            )
+        }
+    }
+
+    @Test func `every kind of item comes back as it was written`() throws {
+        var file = try remoteFile(1, "file")
+        file.attributes.extended = [Array("user.a".utf8): [], Array("user.b".utf8): [0, 255]]
+        file.conflicts = [try version, try version]
+        file.position = .max
+        var announced = try remoteFile(2, "announced")
+        announced.content = .file(FileContent(revision: .random(), content: nil, size: 5))
+        var folder = try remoteFile(3, "folder")
+        folder.content = .folder
+        var link = try remoteFile(4, "link")
+        link.content = .symlink(target: [0xFF, 0x2F])
+        var deleted = try remoteFile(5, "deleted")
+        deleted.isDeleted = true
+        deleted.author = "nul\0inside"
+        let all = [file, announced, folder, link, deleted]
+        try database.write(remote: all, position: nil)
+        for item in all {
+            #expect(try database.remote(item.id) == item)
+            for local in [nil, evidence(item.id.low)] {
+                let synced = SyncedItem(item, local: local)
+                try database.write(synced: [synced])
+                #expect(try database.synced(item.id) == synced)
+            }
+        }
+        #expect(try database.remoteItems(after: nil, limit: 100).map(\.id) == all.map(\.id).sorted())
+        #expect(try database.remoteItems(after: all[1].id, limit: 2).map(\.id) == [all[2].id, all[3].id])
+        #expect(try database.conflicts() == [file])
+        #expect(try database.remote(.random()) == nil)
+    }
+
+    @Test func `items are found by place, folder and inode`() throws {
+        let folder = ItemID(high: 9, low: 9)
+        var items = try (1...4).map { try remoteFile(UInt64($0), "name \($0)", in: folder) }
+        items[1].place.name = items[0].place.name
+        items[2].isDeleted = true
+        try database.write(remote: items, position: nil)
+        #expect(try database.remote(at: items[0].place) == [items[0], items[1]])
+        #expect(try database.remoteChildren(of: folder) == [items[0], items[1], items[3]])
+        let synced = [SyncedItem(items[0], local: evidence(1)), SyncedItem(items[3], local: evidence(1))]
+        try database.write(synced: synced)
+        #expect(try database.synced(at: items[3].place) == synced[1])
+        #expect(try database.synced(at: items[2].place) == nil)
+        #expect(try database.syncedChildren(of: folder) == synced)
+        #expect(try database.synced(key: evidence(1).key) == synced)
+        #expect(try database.synced(key: evidence(2).key) == [])
+    }
+
+    @Test func `paths and subtrees go through all levels`() throws {
+        var items = try (1...3).map { try remoteFile(UInt64($0), "\($0)", in: $0 == 1 ? .root : ItemID(high: 0, low: UInt64($0 - 1))) }
+        items[0].content = .folder
+        items[1].content = .folder
+        try database.write(remote: items, position: nil)
+        try database.write(synced: items.map { SyncedItem($0, local: nil) })
+        let path = ItemPath([try name("1"), try name("2"), try name("3")])
+        #expect(try database.syncedPath(of: items[2].id) == path)
+        #expect(try database.remotePath(of: items[2].id) == path)
+        #expect(try database.syncedPath(of: .root) == .root)
+        #expect(try database.syncedSubtree(of: .root).map(\.id) == items.map(\.id))
+        #expect(try database.syncedSubtree(of: items[1].id).map(\.id) == [items[2].id])
+        try database.apply(SyncedChanges(removals: [items[0].id]))
+        #expect(try database.syncedPath(of: items[2].id) == nil)
+    }
+
+    /// Each change of a remote item that agreed makes it differ, and agreeing on it ends that.
+    @Test(arguments: Change.allCases)
+    func `what differs is pending until it is agreed on`(change: Change) throws {
+        let before = try remoteFile(1, "before")
+        try database.write(remote: [before], position: nil)
+        #expect(try database.differing(limit: 10) == [before.id])
+        try database.write(synced: [SyncedItem(before, local: evidence(1))])
+        #expect(try database.differing(limit: 10) == [])
+        let after = try change.applied(to: before)
+        try database.write(remote: [after], position: nil)
+        let expected = change == .nothingOfThese ? [] : [after.id]
+        #expect(try database.differing(limit: 10) == expected)
+        #expect(try database.isDiffering(after.id) == !expected.isEmpty)
+        if after.isDeleted {
+            try database.apply(SyncedChanges(removals: [after.id]))
+        } else {
+            try database.write(synced: [SyncedItem(after, local: nil)])
+        }
+        #expect(try database.differing(limit: 10) == [])
+    }
+
+    enum Change: CaseIterable {
+        case name, parent, revision, content, size, modified, mode, extended, kind, deleted, nothingOfThese
+
+        func applied(to item: RemoteItem) throws -> RemoteItem {
+            var item = item
+            item.position += 1
+            guard case .file(var file) = item.content else { return item }
+            switch self {
+            case .name: item.place.name = try Name("after")
+            case .parent: item.place.parent = ItemID(high: 5, low: 5)
+            case .revision: file.revision = RevisionID(high: 6, low: 6)
+            case .content: file.content = nil
+            case .size: file.size += 1
+            case .modified: item.attributes.modified.nanoseconds += 1
+            case .mode: item.attributes.mode = 0o600
+            case .extended: item.attributes.extended = [[1]: [2]]
+            case .kind, .deleted, .nothingOfThese: break
+            }
+            item.content = self == .kind ? .folder : .file(file)
+            item.isDeleted = self == .deleted
+            if self == .nothingOfThese {
+                item.author = "other"
+                item.edited.nanoseconds += 1
+            }
+            return item
+        }
+    }
+
+    @Test func `synced without a remote row is pending, a tombstone without a synced one is not`() throws {
+        var item = try remoteFile(1, "one")
+        item.isDeleted = true
+        try database.write(remote: [item], position: nil)
+        #expect(try database.differing(limit: 1) == [])
+        item.isDeleted = false
+        item.position += 1
+        try database.apply(SyncedChanges(upserts: [SyncedItem(item, local: nil)]), remote: [item])
+        #expect(try database.differing(limit: 1) == [])
+        try database.removeRemote([item.id])
+        let difference = try #require(try database.differences(limit: 1).first)
+        #expect(difference.remote == nil && difference.synced?.id == item.id)
+        try database.apply(SyncedChanges(removals: [item.id]))
+        #expect(try database.differing(limit: 1) == [])
+    }
+
+    @Test func `an older state never replaces a newer one, except in a listing`() throws {
+        var item = try remoteFile(1, "new")
+        item.position = 10
+        try database.write(remote: [item], position: nil)
+        var older = item
+        older.position = 9
+        older.place.name = try name("old")
+        try database.write(remote: [older], position: nil)
+        #expect(try database.remote(item.id) == item)
+        try database.write(remote: [older], position: nil, overwriting: true)
+        #expect(try database.remote(item.id) == older)
+    }
+
+    /// Random writes, against two dictionaries.
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
+    func `what is pending is always the difference of the trees`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        var remote: [ItemID: RemoteItem] = [:]
+        var synced: [ItemID: SyncedItem] = [:]
+        for step in 0..<150 {
+            let number = UInt64.random(in: 1...12, using: &generator)
+            var item = try remoteFile(number, "name \(Int.random(in: 0...2, using: &generator))")
+            item.position = UInt64(step)
+            item.isDeleted = Int.random(in: 0...3, using: &generator) == 0
+            switch Int.random(in: 0...4, using: &generator) {
+            case 0, 1:
+                try database.write(remote: [item], position: nil)
+                remote[item.id] = item
+            case 2:
+                let row = SyncedItem(item, local: nil)
+                try database.write(synced: [row])
+                synced[item.id] = row
+            case 3:
+                try database.apply(SyncedChanges(removals: [item.id]))
+                synced[item.id] = nil
+            default:
+                try database.removeRemote([item.id])
+                remote[item.id] = nil
+            }
+        }
+        let ids = Set(remote.keys).union(synced.keys).sorted()
+        let expected = ids.filter { id in
+            let live = remote[id].flatMap { $0.isDeleted ? nil : SyncedItem($0, local: nil) }
+            return live != synced[id]
+        }
+        #expect(try database.differing(limit: 100) == expected)
+        var paged: [ItemID] = []
+        while true {
+            let page = try database.differences(after: paged.last, limit: 3)
+            guard !page.isEmpty else { break }
+            for difference in page {
+                #expect(difference.remote == remote[difference.id] && difference.synced == synced[difference.id])
+            }
+            paged += page.map(\.id)
+        }
+        #expect(paged == expected)
+    }
+
+    @Test func `ten thousand rows are written in one go and counted`() throws {
+        let folder = ItemID(high: 9, low: 9)
+        let items = try (1...10_000).map { try remoteFile(UInt64($0), "file \($0)", in: folder) }
+        let clock = ContinuousClock()
+        let duration = try clock.measure { try database.write(remote: items, position: .beginning) }
+        // 0.15 s in a release build; an order of magnitude for builds without optimisation on busy machines.
+        #expect(duration < .seconds(10))
+        try database.write(synced: items.prefix(4000).map { SyncedItem($0, local: evidence($0.id.low)) })
+        let counts = try database.counts()
+        #expect(counts.remote == 10_000 && counts.synced == 4000 && counts.pending == 6000 && counts.dataless == 4000)
+        #expect(counts.datalessBytes == (1...4000).reduce(0) { $0 + Int64($1) })
+    }
+
+    @Test func `manifests are kept as long as a tree names their content`() throws {
+        let chunk = try #require(ChunkID(bytes: [UInt8](repeating: 3, count: 32)))
+        let manifest = Manifest(entries: [.init(chunk: chunk, length: 7)])
+        let named = try remoteFile(1, "one")
+        guard case .file(let file) = named.content, let content = file.content else { return }
+        try database.write(remote: [named], manifests: [content: manifest, try contentID(70): Manifest()], position: nil)
+        try database.write(manifests: [try contentID(71): manifest])
+        #expect(try database.manifest(try contentID(70)) == Manifest())
+        try database.pruneManifests(keeping: [try contentID(71)])
+        #expect(try database.manifest(content) == manifest)
+        #expect(try database.manifest(try contentID(70)) == nil)
+        #expect(try database.manifest(try contentID(71)) == manifest)
+    }
+
+    @Test func `ranges belong to one revision`() throws {
+        let item = ItemID(high: 1, low: 1)
+        let (old, new) = (RevisionID(high: 1, low: 0), RevisionID(high: 2, low: 0))
+        var ranges = ByteRangeSet(0..<10)
+        try database.write(ranges: ranges, item, old)
+        ranges.insert(20..<30)
+        try database.write(ranges: ranges, item, new)
+        #expect(try database.ranges(item, old) == nil)
+        #expect(try database.ranges(item, new) == ranges)
+        try database.removeRanges(item)
+        #expect(try database.ranges(item, new) == nil)
+    }
+
+    @Test func `marks and what is known of the whole survive a restart`() throws {
+        let ids = (1...3).map { ItemID(high: 0, low: UInt64($0)) }
+        let position = LogPosition(counter: .max, hash: [UInt8](repeating: 5, count: 32))
+        #expect(try database.position() == nil)
+        #expect(try !database.wasStoppedCleanly())
+        try database.setPinned(true, ids)
+        try database.setPinned(false, [ids[1]])
+        try database.setHeld(true, [ids[2]])
+        try database.write(remote: [], position: position)
+        try database.setStoppedCleanly(true)
+        try database.setListed(true)
+        try database.close()
+        let again = try StateDatabase(path: scratch.appending("state.sqlite"))
+        #expect(try again.pins() == [ids[0], ids[2]])
+        #expect(try again.held() == [ids[2]])
+        #expect(try again.position() == position)
+        #expect(try again.wasStoppedCleanly())
+        #expect(try again.isListed())
+        #expect(try again.nonce() == nil)
+    }
+
+    @Test func `another program's file is refused`() throws {
+        try scratch.write("other.sqlite", Array("no database at all, but long enough to look at".utf8))
+        #expect(throws: ReplicaError.self) { _ = try StateDatabase(path: scratch.appending("other.sqlite")) }
+    }
+
+    @Test func `readers and writers on many threads see whole transactions`() throws {
+        let pairs = try (0..<40).map { [try remoteFile(UInt64($0), "a"), try remoteFile(UInt64($0 + 1000), "b")] }
+        DispatchQueue.concurrentPerform(iterations: 80) { index in
+            do {
+                if index % 2 == 0 {
+                    try database.write(remote: pairs[index / 2], position: nil)
+                } else {
+                    let seen = try database.counts().remote
+                    #expect(seen % 2 == 0)
+                }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(try database.counts().remote == 80)
+    }
+}
+
+private func contentID(_ number: UInt8) throws -> ContentID {
+    try #require(ContentID(bytes: [UInt8](repeating: number, count: 32)))
+}
+
+private func remoteFile(_ number: UInt64, _ text: String, in parent: ItemID = .root) throws -> RemoteItem {
+    RemoteItem(
+        id: ItemID(high: 0, low: number),
+        place: Place(parent: parent, name: try name(text)),
+        content: .file(
+            FileContent(
+                revision: RevisionID(high: number, low: 1),
+                content: try contentID(UInt8(truncatingIfNeeded: number)),
+                size: Int64(number)
+            )
+        ),
+        attributes: ItemAttributes(modified: someTime, mode: 0o644),
+        position: number,
+        author: "device",
+        edited: someTime
+    )
+}
+
+private func evidence(_ number: UInt64) -> LocalEvidence {
+    let bytes = withUnsafeBytes(of: number.littleEndian) { [UInt8](repeating: 1, count: 8) + Array($0) }
+    guard let key = InodeKey(bytes: bytes) else { preconditionFailure("16 bytes are a key") }
+    return LocalEvidence(key: key, size: 4, modified: someTime, changed: Timestamp(nanoseconds: 6), isDataless: true)
+}
