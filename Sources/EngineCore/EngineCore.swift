@@ -91,6 +91,8 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     /// Changed again while a pass or a transfer had it; the value says whether it was open.
     private var changedMeanwhile: [Work: Bool] = [:]
     private var transferring: Set<Work> = []
+    /// Transfers that ended before the pass that had begun them.
+    private var endedEarly: [Work: Verdict] = [:]
     private var parked: Set<Work> = []
     private var failures: [Work: Int] = [:]
     private var rhythm: [LocalPlace: Rhythm] = [:]
@@ -176,8 +178,11 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
             for (work, verdict) in verdicts.sorted(by: { order($0.key) < order($1.key) }) { finish(work, verdict, at: now) }
             inPass.removeAll()
         case .transferEnded(let work, let verdict):
-            transferring.remove(work)
-            finish(work, verdict, at: now)
+            if transferring.remove(work) != nil {
+                finish(work, verdict, at: now)
+            } else if inPass.contains(work) {
+                endedEarly[work] = verdict
+            }
         case .timer:
             timer = nil
             if case .waiting(let moment) = connection, moment <= now {
@@ -269,6 +274,7 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
             failures[work] = count
             queue.set(work, readyAt: now + min(.seconds(300), .milliseconds(500) * (1 << min(count - 1, 10))))
         case .transferring:
+            if let ended = endedEarly.removeValue(forKey: work) { return finish(work, ended, at: now) }
             transferring.insert(work)
         case .parked:
             parked.insert(work)

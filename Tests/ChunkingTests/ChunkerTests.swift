@@ -41,10 +41,10 @@ import UbiquityModel
         return result
     }
 
-    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    @Test(arguments: 1...3 as ClosedRange<UInt64>)
     func `chunks depend on the content, not on the pieces it comes in`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        let content = generator.bytes(Int.random(in: 300_000...1_500_000, using: &generator))
+        let content = generator.bytes(Int.random(in: 300_000...800_000, using: &generator))
         let whole = cut(content, pieces: [content.count])
         #expect(whole.joined == content)
         #expect(whole.manifest.size == Int64(content.count))
@@ -56,7 +56,7 @@ import UbiquityModel
 
     @Test func `lengths stay within the limits and gather around the normal one`() {
         var generator = SeededGenerator(seed: 11)
-        let lengths = cut(generator.bytes(16 << 20), pieces: [1 << 20]).lengths
+        let lengths = cut(generator.bytes(5 << 20), pieces: [1 << 20]).lengths
         #expect(lengths.dropLast().allSatisfy { (32 * 1024...256 * 1024).contains($0) })
         #expect((96 * 1024...160 * 1024).contains(lengths.reduce(0, +) / lengths.count))
     }
@@ -75,9 +75,9 @@ import UbiquityModel
 
     @Test func `an insertion changes only the chunks around it`() {
         var generator = SeededGenerator(seed: 5)
-        let before = generator.bytes(8 << 20)
+        let before = generator.bytes(3 << 20)
         var after = before
-        after.insert(contentsOf: Array("a few bytes more".utf8), at: 4_000_000)
+        after.insert(contentsOf: Array("a few bytes more".utf8), at: 1_500_000)
         let known = Set(cut(before, pieces: [1 << 20]).chunks)
         let new = cut(after, pieces: [1 << 20]).chunks.filter { !known.contains($0) }
         #expect((1...4).contains(new.count))
@@ -124,5 +124,5 @@ import UbiquityModel
     @Test func `a key does not show itself`() { #expect("\(key)" == "ContainerKey") }
 }
 
-private let pinnedLengths: [Int] = []
-private let pinnedContent = ""
+private let pinnedLengths = [152_136, 176_340, 166_418, 139_063, 158_796, 207_247]
+private let pinnedContent = "cbe337cebae2655b8707ed4bfa4e900d348196790ca89047ed268832d2b57ad3"

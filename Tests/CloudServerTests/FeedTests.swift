@@ -1,5 +1,6 @@
 import CloudClient
 import CloudProtocol
+import CloudServer
 import TestSupport
 import Testing
 import UbiquityModel

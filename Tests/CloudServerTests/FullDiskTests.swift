@@ -1,3 +1,4 @@
+import Chunking
 import CloudClient
 import CloudServer
 import Glibc

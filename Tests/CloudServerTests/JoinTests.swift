@@ -1,3 +1,4 @@
+import CatalogStore
 import CloudClient
 import CloudProtocol
 import CloudServer

@@ -1,3 +1,4 @@
+import Chunking
 import CloudClient
 import CloudProtocol
 import CloudServer

@@ -56,7 +56,7 @@ enum RawRequest {
         var sent = 0
         while sent < request.count {
             let count = request.withUnsafeBytes {
-                send(descriptor, $0.baseAddress?.advanced(by: sent), $0.count - sent, Int32(MSG_NOSIGNAL.rawValue))
+                send(descriptor, $0.baseAddress?.advanced(by: sent), $0.count - sent, Int32(MSG_NOSIGNAL))
             }
             // The server may have answered and closed before it has read everything.
             if count <= 0 { break }
@@ -87,7 +87,7 @@ final class RawFeed: Sendable {
         let head =
             "GET \(path) HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer \(Hexadecimal.encode(token))\r\n\r\n"
         let bytes = Array(head.utf8)
-        guard send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL.rawValue)) == bytes.count else {
+        guard send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
             throw SystemError("sending", path, errno)
         }
     }

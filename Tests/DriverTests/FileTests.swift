@@ -142,8 +142,10 @@ extension DriverTests {
                 #expect(pwrite(file, "x", 1, 1 << 20) == 1)
                 #expect(lseek(file, 0, Int32(CLINUX_SEEK_DATA)) == 1 << 20)
                 #expect(lseek(file, 0, Int32(CLINUX_SEEK_HOLE)) == 0)
-                #expect(clinux_fallocate(file, 0, 0, 4096) == 0)
-                #expect(lseek(file, 0, Int32(CLINUX_SEEK_DATA)) == 0)
+                #expect(clinux_fallocate(file, 0, 0, 4 << 20) == 0)
+                #expect(lseek(file, 0, SEEK_END) == 4 << 20)
+                #expect(clinux_fallocate(file, Int32(CLINUX_FALLOC_PUNCH_HOLE | CLINUX_FALLOC_KEEP_SIZE), 1 << 20, 4096) == 0)
+                #expect(pwrite(file, "x", 1, 1 << 20) == 1)
                 let copy = try Files.open(m.path("copy"), O_RDWR | O_CREAT)
                 defer { close(copy) }
                 #expect(clinux_copy_range(file, 1 << 20, copy, 0, 1) == 1)
@@ -179,8 +181,10 @@ extension DriverTests {
                 let file = open(path, O_WRONLY | O_CREAT, 0o644)
                 #expect(file >= 0)
                 close(file)
-                #expect(try Files.rawNames(in: Array(m.root.utf8)) == [name])
-                #expect(try Files.rawNames(in: Array(m.tree.utf8)) == [name])
+                let shown = try Files.rawNames(in: Array(m.root.utf8))
+                #expect(shown == [name])
+                let stored = try Files.rawNames(in: Array(m.tree.utf8))
+                #expect(stored == [name])
             }
         }
     }

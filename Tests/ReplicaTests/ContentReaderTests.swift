@@ -9,7 +9,7 @@ import UbiquityModel
 @Suite struct ContentReaderTests {
     let scratch: ScratchFolder
     let key: ContainerKey
-    let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: ($0 &* $0) >> 7) }
+    let bytes = (0..<1_500_000).map { UInt8(truncatingIfNeeded: ($0 &* $0) >> 7) }
 
     init() throws {
         scratch = try ScratchFolder()
@@ -46,8 +46,8 @@ import UbiquityModel
                 isFirst = false
                 switch meddling {
                 case .overwritten: _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pwrite(meddler.raw, $0.baseAddress, 5, 0) }
-                case .appended: _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pwrite(meddler.raw, $0.baseAddress, 5, 3_000_000) }
-                case .truncated: _ = ftruncate(meddler.raw, 2_900_000)
+                case .appended: _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pwrite(meddler.raw, $0.baseAddress, 5, 1_500_000) }
+                case .truncated: _ = ftruncate(meddler.raw, 1_400_000)
                 // The content may have been changed, and the time set back.
                 case .touched: try setModified(meddler.raw, someTime)
                 }

@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func `comes back from its bytes, and not from others`() throws {
-        let key = try InodeKey(descriptor: scratch.openFolder().raw)
+        let key = try InodeKey(in: AT_FDCWD, name: scratch.path)
         #expect(InodeKey(bytes: key.bytes) == key)
         #expect(InodeKey(bytes: []) == nil)
         #expect(InodeKey(bytes: [UInt8](repeating: 1, count: 33)) == nil)

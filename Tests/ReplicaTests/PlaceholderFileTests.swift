@@ -88,7 +88,9 @@ import UbiquityModel
     @Test(arguments: [-1, 1_000_000, .max] as [Int64])
     func `nothing is written outside of the file`(offset: Int64) throws {
         let file = try make()
-        #expect(throws: Errno.invalidArgument) { try [1, 2, 3, 4].withUnsafeBytes { try file.write($0, at: offset) } }
+        #expect(throws: Errno.invalidArgument) {
+            try ([1, 2, 3, 4] as [UInt8]).withUnsafeBytes { try file.write($0, at: offset) }
+        }
         #expect(file.present.ranges.isEmpty)
     }
 
