@@ -2,15 +2,16 @@ internal import UbiquityModel
 
 /// Finds the ends of chunks by FastCDC (a rolling gear hash, normalised chunking), in a content that comes in pieces.
 ///
-/// The ends depend on the bytes since the last end only, not on how the content is cut into pieces. Least, normal and most length, the
-/// gear table and the two thresholds are fixed by `FormatVersion.chunks`.
+/// The ends depend on the bytes since the last end only, not on how the content is cut into pieces. Least, normal and
+/// most length, the gear table and the two thresholds are fixed by `FormatVersion.chunks`.
 struct BoundaryScanner {
     static let leastLength = 32 * 1024
     static let normalLength = 128 * 1024
     static let mostLength = Manifest.maximumChunkSize
 
-    /// Before the normal length an end is four times rarer than once in 2^17 bytes, after it four times as frequent: lengths gather
-    /// around the normal one. The highest bits of the gear hash depend on the most bytes (64), so these are looked at.
+    /// Before the normal length an end is four times rarer than once in 2^17 bytes, after it four times as frequent:
+    /// lengths gather around the normal one. The highest bits of the gear hash depend on the most bytes (64), so these
+    /// are looked at.
     private static let shiftBeforeNormal: UInt64 = 64 - 19
     private static let shiftAfterNormal: UInt64 = 64 - 15
 
@@ -53,7 +54,8 @@ struct BoundaryScanner {
 
 /// 256 random words, fixed by the format version: SplitMix64 from a fixed seed.
 enum GearTable {
-    /// Lives as long as the process: allocated once and never freed, so that the scanning loop reads it without any check.
+    /// Lives as long as the process: allocated once and never freed, so that the scanning loop reads it without any
+    /// check.
     nonisolated(unsafe) static let words: UnsafePointer<UInt64> = {
         let table = UnsafeMutablePointer<UInt64>.allocate(capacity: 256)
         var state: UInt64 = 0x7562_6971_7569_7479

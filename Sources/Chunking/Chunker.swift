@@ -3,7 +3,8 @@ package import UbiquityModel
 
 /// Cuts a content into chunks and names them and the whole, in one pass.
 ///
-/// 1. `append` takes the content in pieces of any length and emits each chunk as soon as its end is found; a chunk that lies in one
+/// 1. `append` takes the content in pieces of any length and emits each chunk as soon as its end is found; a chunk that
+/// lies in one
 ///    piece is emitted from there without being copied.
 /// 2. `finish` emits what is left and returns the manifest; the chunker is then as new.
 /// If `emit` throws, the chunker is of no further use.

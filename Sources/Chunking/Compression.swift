@@ -11,7 +11,9 @@ enum Compression {
     static func compress(_ plain: UnsafeRawBufferPointer, into limit: Int) -> [UInt8]? {
         guard limit > 0, let context = compressors.take() ?? ZSTD_createCCtx() else { return nil }
         defer { if !compressors.put(back: context) { ZSTD_freeCCtx(context) } }
-        return fill(limit) { ZSTD_compressCCtx(context, $0.baseAddress, $0.count, plain.baseAddress, plain.count, level) }
+        return fill(limit) {
+            ZSTD_compressCCtx(context, $0.baseAddress, $0.count, plain.baseAddress, plain.count, level)
+        }
     }
 
     /// Exactly `length` bytes; `nil` if the data is not a frame of that.
@@ -19,7 +21,9 @@ enum Compression {
         guard let context = decompressors.take() ?? ZSTD_createDCtx() else { return nil }
         defer { if !decompressors.put(back: context) { ZSTD_freeDCtx(context) } }
         let plain = fill(length) { room in
-            data.withUnsafeBytes { ZSTD_decompressDCtx(context, room.baseAddress, room.count, $0.baseAddress, $0.count) }
+            data.withUnsafeBytes {
+                ZSTD_decompressDCtx(context, room.baseAddress, room.count, $0.baseAddress, $0.count)
+            }
         }
         return plain?.count == length ? plain : nil
     }
@@ -38,10 +42,12 @@ enum Compression {
 /// A few idle contexts. More than these are made when many threads compress at once, and freed after.
 private final class ContextPool: Sendable {
     private static let limit = 8
-    /// Guards the idle contexts, which are owned by the pool and used by nobody. A leaf: nothing else is locked or called under it.
+    /// Guards the idle contexts, which are owned by the pool and used by nobody. A leaf: nothing else is locked or
+    /// called under it.
     private let idle = Mutex(Idle())
 
-    /// `OpaquePointer` is not `Sendable`, but an idle context has one owner at a time: the pool, or the thread that took it out.
+    /// `OpaquePointer` is not `Sendable`, but an idle context has one owner at a time: the pool, or the thread that
+    /// took it out.
     private struct Idle: @unchecked Sendable {
         var contexts: [OpaquePointer] = []
     }

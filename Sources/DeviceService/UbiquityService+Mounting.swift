@@ -25,8 +25,14 @@ extension UbiquityService {
                 options: request.options,
                 isImporting: request.imports || isPending
             )
-            let imported = try await bringUp(&entry, info, progress: progress)
-            return MountRequest.Answer(container: name, mountPoint: entry.mountPoint, wasMounted: false, importedCount: imported)
+            do throws(ControlError) {
+                let imported = try await bringUp(&entry, info, progress: progress)
+                return MountRequest.Answer(container: name, mountPoint: entry.mountPoint, wasMounted: false, importedCount: imported)
+            } catch {
+                // It stays in the table if it was there before, or if an import has begun.
+                if table[name] != nil { failures[name] = error }
+                throw error
+            }
         }
     }
 
@@ -277,7 +283,7 @@ extension UbiquityService {
             let names = available.map(\.id.text).sorted().joined(separator: ", ")
             throw ControlError(
                 wanted,
-                "the account has no such container\(names.isEmpty ? "" : " for this device, but: \(names)")",
+                names.isEmpty ? "the account has no such container" : "this device may use no such container, only: \(names)",
                 remedy: names.isEmpty ? "`ubiquity container create \(wanted)`" : "`ubiquity mount CONTAINER DIR`"
             )
         }

@@ -1,6 +1,6 @@
-import Synchronization
 import Logging
 package import Replica
+import Synchronization
 import SystemPackage
 package import UbiquityModel
 
@@ -48,7 +48,7 @@ extension Mount {
         filesystem.table.advanceEpoch()
         guard let node = filesystem.table.node(key) else { return }
         do throws(Errno) {
-            try filesystem.noteWhole(node)
+            try filesystem.noteWhole(node, wasFilled: true)
         } catch {
             // The next open finds out by itself.
             filesystem.logger.debug("cannot look at a file that became whole", metadata: ["why": "\(error)"])

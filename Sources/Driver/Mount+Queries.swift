@@ -1,6 +1,6 @@
 import Glibc
-import Synchronization
 package import Replica
+import Synchronization
 package import UbiquityModel
 
 /// A program that has a file open for writing.
@@ -17,7 +17,9 @@ extension Mount {
     package func writers(under path: ItemPath?) -> [OpenWriter] {
         guard let filesystem else { return [] }
         return filesystem.open.files.filter(\.isWritable).compactMap { handle in
-            guard let place = filesystem.path(of: handle.node), path.map({ place.isInside($0) }) ?? true else { return nil }
+            guard let place = filesystem.path(of: handle.node), path.map({ place.isInside($0) }) ?? true else {
+                return nil
+            }
             return OpenWriter(
                 path: place,
                 key: handle.node.key,
@@ -33,7 +35,9 @@ extension Mount {
         guard let filesystem else { return [] }
         var seen = Set<InodeKey>()
         return filesystem.open.files.compactMap { handle in
-            guard handle.isWritable, let link = handle.node.link, seen.insert(handle.node.key).inserted else { return nil }
+            guard handle.isWritable, let link = handle.node.link, seen.insert(handle.node.key).inserted else {
+                return nil
+            }
             return (handle.node.key, link.parent, link.name)
         }
     }

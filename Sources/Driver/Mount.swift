@@ -53,7 +53,9 @@ package final class Mount: Sendable {
         state.withLock { if case .mounted(let running) = $0.phase { running.filesystem } else { nil } }
     }
 
-    package var mountPoint: String { state.withLock { if case .mounted(let running) = $0.phase { running.path } else { configuration.mountPoint } } }
+    package var mountPoint: String {
+        state.withLock { if case .mounted(let running) = $0.phase { running.path } else { configuration.mountPoint } }
+    }
 
     /// For `ubiquity status`.
     package var modeDescription: String {
@@ -107,7 +109,9 @@ package final class Mount: Sendable {
             state.withLock {
                 // The supervisor may have been faster: what has ended is not running.
                 if case .ended = $0.phase { return }
-                $0.phase = .mounted(Running(filesystem: filesystem, session: session, path: path, supervisor: supervisor))
+                $0.phase = .mounted(
+                    Running(filesystem: filesystem, session: session, path: path, supervisor: supervisor)
+                )
             }
         } catch {
             throw .refused("\(error)")
@@ -117,7 +121,9 @@ package final class Mount: Sendable {
     private var options: [String] {
         var options = ["fsname=ubiquity:\(configuration.containerName)", "subtype=ubiquity"] + configuration.options
         // Alone in its mount, the user needs no checks but ours and the disk's; with others let in, the kernel must check.
-        if options.contains(where: { $0 == "allow_other" || $0 == "allow_root" }) { options.append("default_permissions") }
+        if options.contains(where: { $0 == "allow_other" || $0 == "allow_root" }) {
+            options.append("default_permissions")
+        }
         return options
     }
 
@@ -159,7 +165,9 @@ package final class Mount: Sendable {
         guard root >= 0 else { return }
         let descriptor = SharedDescriptor(root)
         var status = stat()
-        guard fstat(descriptor.raw, &status) == 0, status.st_dev == running.filesystem.mountDevice.load(ordering: .relaxed) else {
+        guard fstat(descriptor.raw, &status) == 0,
+            status.st_dev == running.filesystem.mountDevice.load(ordering: .relaxed)
+        else {
             return
         }
         _ = clinux_syncfs(descriptor.raw)

@@ -2,7 +2,9 @@
 struct ByteWriter {
     private(set) var result: [UInt8] = []
 
-    mutating func integer(_ value: some FixedWidthInteger) { withUnsafeBytes(of: value.bigEndian) { result.append(contentsOf: $0) } }
+    mutating func integer(_ value: some FixedWidthInteger) {
+        withUnsafeBytes(of: value.bigEndian) { result.append(contentsOf: $0) }
+    }
 
     mutating func bytes(_ bytes: [UInt8]) { result.append(contentsOf: bytes) }
 

@@ -4,11 +4,13 @@ internal import Synchronization
 package import SystemPackage
 package import UbiquityModel
 
-/// Which synced items were deleted by a program and not yet in the cloud. A scan takes absence for a deletion only with an entry here.
+/// Which synced items were deleted by a program and not yet in the cloud. A scan takes absence for a deletion only with
+/// an entry here.
 ///
-/// One `write` an entry and no sync: after a power loss an entry may be missing, and the item comes back; it is never lost.
-/// The file: "UBQD" and a version (4 bytes, big-endian), then records of 20 bytes: item id and a check over it and over what the record
-/// says (deleted, or withdrawn). Damaged records are skipped, a torn one at the end is cut off.
+/// One `write` an entry and no sync: after a power loss an entry may be missing, and the item comes back; it is never
+/// lost. The file: "UBQD" and a version (4 bytes, big-endian), then records of 20 bytes: item id and a check over it
+/// and over what the record says (deleted, or withdrawn). Damaged records are skipped, a torn one at the end is cut
+/// off.
 package final class DeletionLog: Sendable {
     private static let version: UInt32 = 1
     private static let magic = Array("UBQD".utf8)
@@ -18,7 +20,8 @@ package final class DeletionLog: Sendable {
     private static let compactionThreshold = 1024
 
     private let path: String
-    /// Guards the file (so that it holds what `entries` says, in order) and the entries. Held across one write; nothing is locked under it.
+    /// Guards the file (so that it holds what `entries` says, in order) and the entries. Held across one write; nothing
+    /// is locked under it.
     private let state: Mutex<State>
 
     private struct State: ~Copyable {
@@ -35,7 +38,9 @@ package final class DeletionLog: Sendable {
     package init(path: String) throws(ReplicaError) {
         self.path = path
         let file = try ReplicaError.naming("open", path) { () throws(Errno) in
-            OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600)))
+            OwnedDescriptor(
+                try checked(clinux_open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600))
+            )
         }
         let bytes = try ReplicaError.naming("read", path) { () throws(Errno) in try Self.contents(file.raw) }
         var entries = Set<ItemID>()
@@ -90,8 +95,8 @@ package final class DeletionLog: Sendable {
 
     package func entries() -> Set<ItemID> { state.withLock { $0.entries } }
 
-    /// Keeps these entries only and writes the file anew (new file, fsync, rename). For the start, when nothing is appended: entries
-    /// that the caller does not know of are dropped.
+    /// Keeps these entries only and writes the file anew (new file, fsync, rename). For the start, when nothing is
+    /// appended: entries that the caller does not know of are dropped.
     package func compact(keeping kept: Set<ItemID>) throws(Errno) {
         try state.withLock { state throws(Errno) in
             state.entries.formIntersection(kept)
@@ -137,7 +142,8 @@ package final class DeletionLog: Sendable {
 
     private static func decode(_ record: [UInt8]) -> (ItemID, Meaning)? {
         var reader = ByteReader(record)
-        guard let bytes = reader.bytes(16), let item = ItemID(bytes: bytes), let sum = reader.integer(UInt32.self) else { return nil }
+        guard let bytes = reader.bytes(16), let item = ItemID(bytes: bytes), let sum = reader.integer(UInt32.self)
+        else { return nil }
         for meaning in [Meaning.deleted, .withdrawn] where check(bytes, meaning) == sum { return (item, meaning) }
         return nil
     }

@@ -4,7 +4,8 @@ package import SystemPackage
 
 /// A file descriptor that is closed exactly once: by `close`, or at the end of its life.
 package struct OwnedDescriptor: ~Copyable, Sendable {
-    /// Good as long as the owner lives. Keep the owner in a variable: that of a temporary (`try open(…).raw`) is closed before it is used.
+    /// Good as long as the owner lives. Keep the owner in a variable: that of a temporary (`try open(…).raw`) is closed
+    /// before it is used.
     package let raw: Int32
 
     /// Takes over an open descriptor.

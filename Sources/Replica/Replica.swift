@@ -2,9 +2,11 @@ internal import CLinux
 internal import Glibc
 internal import SystemPackage
 
-/// One container on this device: `tree` (the backing tree), `staging`, `state.sqlite`, `deletions.log`, all in one folder on one disk.
+/// One container on this device: `tree` (the backing tree), `staging`, `state.sqlite`, `deletions.log`, all in one
+/// folder on one disk.
 ///
-/// One process has it open at a time: the folder is locked as long as this object lives, and the lock goes with the process.
+/// One process has it open at a time: the folder is locked as long as this object lives, and the lock goes with the
+/// process.
 package final class Replica: Sendable {
     package let directory: String
     package let tree: BackingTree

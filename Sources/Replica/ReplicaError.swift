@@ -25,7 +25,8 @@ extension ReplicaError: CustomStringConvertible {
             "\(what) has format version \(version), written by a newer version of ubiquity: update ubiquity"
         case .corrupted(let what): "\(what) is damaged"
         case .inUse(let path): "\(path) is in use by another process"
-        case .noExtendedAttributes(let path): "the filesystem of \(path) has no user extended attributes, which ubiquity needs"
+        case .noExtendedAttributes(let path):
+            "the filesystem of \(path) has no user extended attributes, which ubiquity needs"
         }
     }
 }

@@ -267,17 +267,20 @@ package actor ContainerEngine {
         }
         let isOpen = change.key.map { mount?.hasWriter($0) ?? false } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
-        if change.aspects.contains(.content), let key = change.key { noteOtherNames(of: key, except: place, isOpen: isOpen) }
+        if !change.isFolder, change.movedFrom == nil, let key = change.key {
+            noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
+        }
     }
 
     /// A file with several names is several items: each is looked at.
-    private func noteOtherNames(of key: InodeKey, except place: LocalPlace, isOpen: Bool) {
-        guard let rows = try? replica.database.synced(key: key), rows.count > 1 else { return }
+    private func noteOtherNames(of key: InodeKey, except place: LocalPlace, _ changed: LocalChange.Aspects, isOpen: Bool) {
+        guard let rows = try? replica.database.synced(key: key) else { return }
         for row in rows {
             guard let folder = folderKey(of: row.place.parent) else { continue }
             let other = LocalPlace(folder: folder, name: row.place.name)
             guard other != place else { continue }
-            aspects[other, default: []].formUnion(.content)
+            // A new name changes the inode's change time and nothing else.
+            aspects[other, default: []].formUnion(changed.union(.attributes))
             handle(.changed(other, isOpen: isOpen))
         }
     }

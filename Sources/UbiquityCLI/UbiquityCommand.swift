@@ -10,21 +10,21 @@ struct UbiquityCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [DeviceServiceVerb.self],
         groupedSubcommands: [
-            CommandGroup(name: "Starting:", subcommands: [Up.self, Invite.self, Join.self, Down.self]),
+            CommandGroup(name: "Starting", subcommands: [Up.self, Invite.self, Join.self, Down.self]),
             CommandGroup(
-                name: "Items:",
+                name: "Items",
                 subcommands: [
                     Status.self, Sync.self, Download.self, Evict.self, Pin.self, Unpin.self, Activity.self, Offline.self,
                 ]
             ),
-            CommandGroup(name: "Versions:", subcommands: [Conflicts.self, Versions.self, Deleted.self]),
-            CommandGroup(name: "Coordination:", subcommands: [Coordinate.self, Claims.self]),
-            CommandGroup(name: "Containers and mounts:", subcommands: [Container.self, MountVerb.self, Unmount.self]),
+            CommandGroup(name: "Versions", subcommands: [Conflicts.self, Versions.self, Deleted.self]),
+            CommandGroup(name: "Coordination", subcommands: [Coordinate.self, Claims.self]),
+            CommandGroup(name: "Containers and mounts", subcommands: [Container.self, MountVerb.self, Unmount.self]),
             CommandGroup(
-                name: "Accounts and servers:",
+                name: "Accounts and servers",
                 subcommands: [Serve.self, AccountVerb.self, Device.self, SignIn.self, SignOut.self, Identity.self]
             ),
-            CommandGroup(name: "Shells:", subcommands: [Completions.self]),
+            CommandGroup(name: "Shells", subcommands: [Completions.self]),
         ]
     )
 

@@ -11,7 +11,9 @@ import UbiquityModel
         plain.withUnsafeBytes { ChunkFrame.encode($0, as: chunkID(of: $0, key: key)) }
     }
 
-    private var text: [UInt8] { Array(String(repeating: "all work and no play makes jack a dull boy\n", count: 3000).utf8) }
+    private var text: [UInt8] {
+        Array(String(repeating: "all work and no play makes jack a dull boy\n", count: 3000).utf8)
+    }
     private var noise: [UInt8] {
         var generator = SeededGenerator(seed: 3)
         return generator.bytes(100_000)
@@ -45,7 +47,8 @@ import UbiquityModel
     }
 
     enum Damage: CaseIterable {
-        case flippedBit, shortened, lengthened, emptied, lengthTooSmall, lengthTooBig, lengthBeyondLimit, lengthZero, otherName
+        case flippedBit, shortened, lengthened, emptied, lengthTooSmall, lengthTooBig, lengthBeyondLimit, lengthZero,
+            otherName
         case otherEncoding
 
         func applied(to original: ChunkFrame) -> ChunkFrame {

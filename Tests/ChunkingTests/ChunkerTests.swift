@@ -112,7 +112,9 @@ import UbiquityModel
         struct Full: Error {}
         #expect(throws: Full.self) {
             var chunker = Chunker(key: key)
-            try [UInt8](repeating: 1, count: 300_000).withUnsafeBytes { try chunker.append($0) { _, _ in throw Full() } }
+            try [UInt8](repeating: 1, count: 300_000).withUnsafeBytes {
+                try chunker.append($0) { _, _ in throw Full() }
+            }
         }
     }
 

@@ -51,7 +51,8 @@ import UbiquityModel
 
     @Test func `a position of another history is said to be unknown`() async throws {
         try await withServer { _, client, _ in
-            _ = try await client.commit(.documents, operations: [try folder("f")], frames: [], clock: noClock)
+            let operations = [try folder("f")]
+            _ = try await client.commit(.documents, operations: operations, frames: [], clock: noClock)
             let foreign = LogPosition(counter: 1, hash: [UInt8](repeating: 1, count: 32))
             #expect(try await client.changes(.documents, since: foreign, limit: 10).unknownPosition)
             var pages = client.feed(.documents, since: foreign).makeAsyncIterator()
@@ -74,9 +75,10 @@ import UbiquityModel
             #expect(end != nil)
             #expect(ContinuousClock.now - start < .seconds(1))
             #expect(await refusal { _ = try await phone.containers() } == "revoked")
+            let operations = [try folder("x")]
             #expect(
                 await refusal {
-                    _ = try await phone.commit(.documents, operations: [try folder("x")], frames: [], clock: noClock)
+                    _ = try await phone.commit(.documents, operations: operations, frames: [], clock: noClock)
                 } == "revoked"
             )
             let operation = try folder("f")

@@ -14,9 +14,10 @@ struct FullDiskTests {
         let client = try await server.join("laptop")
         let container = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
         let small = try PreparedFile(randomBytes(10_000), container)
+        let operations = [try small.create("small")]
         _ = try await client.commit(
             .documents,
-            operations: [try small.create("small")],
+            operations: operations,
             frames: small.frames,
             clock: noClock
         )

@@ -73,8 +73,9 @@ import UbiquityModel
             let reader = try await server.join("reader", code: try await server.code(readOnly: true))
             #expect(try await reader.containers().map(\.isReadOnly) == [true])
             #expect(try await reader.changes(.documents, since: nil, limit: 10).items.map(\.id) == [item])
+            let operations = [try folder("x")]
             let code = await refusal {
-                _ = try await reader.commit(.documents, operations: [try folder("x")], frames: [], clock: noClock)
+                _ = try await reader.commit(.documents, operations: operations, frames: [], clock: noClock)
             }
             #expect(code == "read-only")
             #expect(await refusal { try await reader.upload(.documents, frames: file.frames) } == "read-only")

@@ -30,7 +30,8 @@ import UbiquityModel
         #expect(containers == [container])
         let phone = try CloudClient(credentials: credentials, logger: RunningServer.logger)
         let file = try PreparedFile(randomBytes(400_000), container)
-        _ = try await phone.commit(.documents, operations: [try file.create("a")], frames: file.frames, clock: noClock)
+        let operations = [try file.create("a")]
+        _ = try await phone.commit(.documents, operations: operations, frames: file.frames, clock: noClock)
         #expect(try await client.changes(.documents, since: nil, limit: 10).items.count == 1)
         // From another device, over TLS: the same door.
         let further = try await phone.invite(InvitationRequest(address: "127.0.0.1"))

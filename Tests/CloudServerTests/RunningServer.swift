@@ -106,6 +106,13 @@ struct PreparedFile {
         self.content = FileContent(revision: revision, content: content, size: Int64(bytes.count))
     }
 
+    /// The frames, with one bit of the second changed.
+    var forged: [ChunkFrame] {
+        var frames = frames
+        frames[1].data[10] ^= 1
+        return frames
+    }
+
     func create(_ name: String, item: ItemID = .random()) throws -> ItemOperation {
         ItemOperation(
             id: .random(),

@@ -144,7 +144,10 @@ extension DriverTests {
                 #expect(lseek(file, 0, Int32(CLINUX_SEEK_HOLE)) == 0)
                 #expect(clinux_fallocate(file, 0, 0, 4 << 20) == 0)
                 #expect(lseek(file, 0, SEEK_END) == 4 << 20)
-                #expect(clinux_fallocate(file, Int32(CLINUX_FALLOC_PUNCH_HOLE | CLINUX_FALLOC_KEEP_SIZE), 1 << 20, 4096) == 0)
+                #expect(
+                    clinux_fallocate(file, Int32(CLINUX_FALLOC_PUNCH_HOLE | CLINUX_FALLOC_KEEP_SIZE), 1 << 20, 4096)
+                        == 0
+                )
                 #expect(pwrite(file, "x", 1, 1 << 20) == 1)
                 let copy = try Files.open(m.path("copy"), O_RDWR | O_CREAT)
                 defer { close(copy) }

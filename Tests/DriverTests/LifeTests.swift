@@ -84,7 +84,8 @@ extension DriverTests {
             defer { m.end() }
             try Files.write("x", to: m.path("file"))
             try eventually("it is unmounted") {
-                try run(Requirements.isRoot ? "umount" : "fusermount3", Requirements.isRoot ? "-q" : "-u", m.root).isSuccess
+                try run(Requirements.isRoot ? "umount" : "fusermount3", Requirements.isRoot ? "-q" : "-u", m.root)
+                    .isSuccess
             }
             await m.mount.waitUntilUnmounted()
             #expect(m.host.state.withLock { $0.unmounted } == 1)
@@ -92,6 +93,53 @@ extension DriverTests {
                 .publish(staged: "x", parent: m.replica.tree.rootKey, name: Mounted.name("y"), expecting: .absent)
             )
             #expect(outcome == .failure(.system(.socketNotConnected)))
+        }
+
+        /// The other process of the test after it: mounts, says so, and waits for its death.
+        @Test(.enabled(if: Self.folderToHold != nil, "only for another test"))
+        func `a mount is held`() throws {
+            let folder = try #require(Self.folderToHold)
+            let mount = Mount(
+                MountConfiguration(mountPoint: folder + "/mnt", containerName: "Test"),
+                replica: try Replica(directory: folder + "/replica"),
+                host: TestHost(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+            try mount.start()
+            try Files.write("before the death", to: folder + "/mnt/file")
+            try Files.write("", to: folder + "/ready")
+            while true { pause() }
+        }
+
+        private static var folderToHold: String? { ProcessInfo.processInfo.environment["UBIQUITY_DRIVER_TEST_HOLD"] }
+
+        @Test
+        func `the mount of a service that was killed is taken over`() throws {
+            let folder = "/tmp/ubiquity-driver-\(RevisionID.random().description.prefix(12))"
+            try Files.makeFolder(folder)
+            try Files.makeFolder(folder + "/mnt")
+            defer {
+                Mounts.detach(folder + "/mnt")
+                _ = try? run("rm", "-rf", folder)
+            }
+            let service = try OwnBinary.command(
+                filter: "a mount is held",
+                environment: ["UBIQUITY_DRIVER_TEST_HOLD": folder]
+            )
+            defer { service.kill() }
+            try eventually("it is mounted; \(service.outputSoFar)") { Files.exists(folder + "/ready") }
+            service.kill()
+            _ = try service.wait()
+            #expect(Files.readFailure(folder + "/mnt/file") == ENOTCONN)
+            let mount = Mount(
+                MountConfiguration(mountPoint: folder + "/mnt", containerName: "Test"),
+                replica: try Replica(directory: folder + "/replica"),
+                host: TestHost(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+            try mount.start()
+            defer { mount.stop() }
+            #expect(try Files.text(folder + "/mnt/file") == "before the death")
         }
 
         @Test
@@ -170,17 +218,33 @@ extension DriverTests {
         /// The tests once more, as an ordinary user, in a process of their own.
         @Test(.enabled(if: geteuid() == 0, "the tests run as an ordinary user already"))
         func `everything holds for an ordinary user too`() throws {
-            let binary = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-            let words = ["runuser", "-u", "nobody", "--", binary] + Array(CommandLine.arguments.dropFirst()).filter { $0.hasSuffix(".xctest") }
-                + ["--testing-library", "swift-testing", "--filter", "DriverTests"]
-            var environment = Command.plainEnvironment
-            for (name, value) in ProcessInfo.processInfo.environment where name.hasPrefix("LD_") || name.hasPrefix("SWIFT") {
-                environment[name] = value
+            let result = try OwnBinary.command(filter: "DriverTests", user: "nobody").wait(.seconds(500))
+            if !result.isSuccess {
+                throw TestFailure("\(result.code)\n\(result.output.suffix(6000))\n\(result.errors.suffix(6000))")
             }
-            environment["TMPDIR"] = "/tmp"
-            let result = try Command(words, environment: environment).wait(.seconds(500))
-            if !result.isSuccess { throw TestFailure("\(result.code)\n\(result.output.suffix(6000))\n\(result.errors.suffix(6000))") }
             #expect(result.output.contains("passed") || result.errors.contains("passed"))
         }
+    }
+}
+
+/// This test binary, started again.
+enum OwnBinary {
+    static func command(filter: String, user: String? = nil, environment more: [String: String] = [:]) throws -> Command
+    {
+        let binary = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        // The toolchain's runner gets the bundle as an argument; the bundle itself is a program on Linux.
+        let bundle = CommandLine.arguments.dropFirst().filter { $0.hasSuffix(".xctest") }
+        var environment = Command.plainEnvironment
+        for (name, value) in ProcessInfo.processInfo.environment where name.hasPrefix("LD_") || name.hasPrefix("SWIFT")
+        {
+            environment[name] = value
+        }
+        environment["TMPDIR"] = "/tmp"
+        environment.merge(more) { $1 }
+        let prefix = user.map { ["runuser", "-u", $0, "--"] } ?? []
+        return try Command(
+            prefix + [binary] + bundle + ["--testing-library", "swift-testing", "--filter", filter],
+            environment: environment
+        )
     }
 }

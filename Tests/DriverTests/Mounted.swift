@@ -45,14 +45,14 @@ final class Mounted: Sendable {
         do {
             try mount.start()
         } catch {
-            try? FileManager.default.removeItem(atPath: folder)
+            _ = try? run("rm", "-rf", folder)
             throw error
         }
     }
 
     func end() {
         mount.stop()
-        try? FileManager.default.removeItem(atPath: folder)
+        _ = try? run("rm", "-rf", folder)
     }
 
     // MARK: Making and applying

@@ -46,13 +46,15 @@ extension DriverTests {
                 let name = Mounted.name("file")
                 let root = m.replica.tree.rootKey
                 #expect(
-                    try m.apply(.publish(staged: staged, parent: root, name: name, expecting: .absent)) == .failure(.stale)
+                    try m.apply(.publish(staged: staged, parent: root, name: name, expecting: .absent))
+                        == .failure(.stale)
                 )
                 try Files.append(" more", to: m.path("file"))
                 try eventually("it is closed") { m.mount.writableInodes().isEmpty }
                 let expecting = Driver.Expectation.inode(LocalEvidence(old))
                 #expect(
-                    try m.apply(.publish(staged: staged, parent: root, name: name, expecting: expecting)) == .failure(.stale)
+                    try m.apply(.publish(staged: staged, parent: root, name: name, expecting: expecting))
+                        == .failure(.stale)
                 )
                 #expect(
                     try m.apply(.remove(parent: root, name: name, expecting: LocalEvidence(old), isFolder: false))
@@ -61,7 +63,8 @@ extension DriverTests {
                 #expect(try Files.text(m.path("file")) == "mine more")
                 let current = LocalEvidence(try m.observe("file"))
                 #expect(
-                    try m.apply(.publish(staged: staged, parent: root, name: name, expecting: .inode(current))).get().state
+                    try m.apply(.publish(staged: staged, parent: root, name: name, expecting: .inode(current))).get()
+                        .state
                         != nil
                 )
                 #expect(try Files.text(m.path("file")) == "theirs")
@@ -165,11 +168,23 @@ extension DriverTests {
                 #expect(write(file, "y", 1) == 1)
                 #expect(try Files.text(m.path("b/file")) == "y")
                 #expect(
-                    try m.apply(.remove(parent: m.replica.tree.rootKey, name: Mounted.name("b"), expecting: LocalEvidence(b), isFolder: true))
+                    try m.apply(
+                        .remove(
+                            parent: m.replica.tree.rootKey,
+                            name: Mounted.name("b"),
+                            expecting: LocalEvidence(b),
+                            isFolder: true
+                        )
+                    )
                         == .failure(.notEmpty)
                 )
                 _ = try m.apply(
-                    .remove(parent: m.replica.tree.rootKey, name: Mounted.name("a"), expecting: LocalEvidence(a), isFolder: true)
+                    .remove(
+                        parent: m.replica.tree.rootKey,
+                        name: Mounted.name("a"),
+                        expecting: LocalEvidence(a),
+                        isFolder: true
+                    )
                 ).get()
                 #expect(try Files.names(in: m.root) == ["b"])
             }
@@ -205,7 +220,7 @@ extension DriverTests {
 
         @Test
         func `folders that the kernel does not know are changed directly, and then seen`() throws {
-            try mounted(prepare: { replica in
+            func prepare(_ replica: Replica) throws {
                 try Files.makeFolder(replica.treePath + "/deep")
                 try Files.makeFolder(replica.treePath + "/deep/er")
                 let deep = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, Mounted.name("deep")))
@@ -213,7 +228,8 @@ extension DriverTests {
                 let folder = try replica.tree.openFolder(key: deep.key)
                 let deeper = try #require(try replica.tree.observe(in: folder.raw, Mounted.name("er")))
                 replica.folders.insert(deeper.key, parent: deep.key, name: Mounted.name("er"))
-            }) { m in
+            }
+            try mounted(prepare: prepare) { m in
                 let deep = try m.observe("deep")
                 let folder = try m.replica.tree.openFolder(key: deep.key)
                 let deeper = try #require(try m.replica.tree.observe(in: folder.raw, Mounted.name("er")))
@@ -221,7 +237,12 @@ extension DriverTests {
                     let state = try m.publish(m.stage(Array("\(number)".utf8)), "file \(number)", parent: deeper.key)
                     if number.isMultiple(of: 2) {
                         let other = try m.stage(Array("again \(number)".utf8))
-                        try m.publish(other, "file \(number)", parent: deeper.key, expecting: .inode(LocalEvidence(state)))
+                        try m.publish(
+                            other,
+                            "file \(number)",
+                            parent: deeper.key,
+                            expecting: .inode(LocalEvidence(state))
+                        )
                     }
                 }
                 #expect(try Files.names(in: m.path("deep/er")).count == 50)
@@ -248,7 +269,9 @@ extension DriverTests {
                 }
                 var published = 0
                 while !writers.allSatisfy(\.isDone) {
-                    guard let state = try m.replica.tree.observe(in: m.replica.tree.rootDescriptor, Mounted.name("file")) else {
+                    guard
+                        let state = try m.replica.tree.observe(in: m.replica.tree.rootDescriptor, Mounted.name("file"))
+                    else {
                         throw TestFailure("the file was gone")
                     }
                     let staged = try m.stage(Array("engine".utf8))

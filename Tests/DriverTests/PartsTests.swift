@@ -1,7 +1,8 @@
-@testable import Driver
 import Glibc
 import Testing
 import UbiquityModel
+
+@testable import Driver
 
 /// Parts of the driver that need no mount.
 struct PartsTests {
@@ -31,12 +32,30 @@ struct PartsTests {
     }
 
     @Test(arguments: [
-        Signals(status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\nSigBlk:\t0\nSigCgt:\t0\n", areFatal: true),
-        Signals(status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\nSigBlk:\t0\nSigCgt:\t0\n", areFatal: true),
-        Signals(status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\nSigBlk:\t0\nSigCgt:\t2\n", areFatal: false),
-        Signals(status: "SigPnd:\t0000000000000002\nShdPnd:\t0000000000000000\nSigBlk:\t2\nSigCgt:\t0\n", areFatal: false),
-        Signals(status: "SigPnd:\t0000000000080000\nShdPnd:\t0000000000000000\nSigBlk:\t0\nSigCgt:\t0\n", areFatal: false),
-        Signals(status: "SigPnd:\t0000000000000102\nShdPnd:\t0000000000000000\nSigBlk:\t0\nSigCgt:\t2\n", areFatal: true),
+        Signals(
+            status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\nSigBlk:\t0\nSigCgt:\t0\n",
+            areFatal: true
+        ),
+        Signals(
+            status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\nSigBlk:\t0\nSigCgt:\t0\n",
+            areFatal: true
+        ),
+        Signals(
+            status: "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000002\nSigBlk:\t0\nSigCgt:\t2\n",
+            areFatal: false
+        ),
+        Signals(
+            status: "SigPnd:\t0000000000000002\nShdPnd:\t0000000000000000\nSigBlk:\t2\nSigCgt:\t0\n",
+            areFatal: false
+        ),
+        Signals(
+            status: "SigPnd:\t0000000000080000\nShdPnd:\t0000000000000000\nSigBlk:\t0\nSigCgt:\t0\n",
+            areFatal: false
+        ),
+        Signals(
+            status: "SigPnd:\t0000000000000102\nShdPnd:\t0000000000000000\nSigBlk:\t0\nSigCgt:\t2\n",
+            areFatal: true
+        ),
         Signals(status: "", areFatal: false),
     ])
     func `a signal is fatal when it is neither caught nor blocked nor a stop`(example: Signals) {

@@ -37,12 +37,20 @@ extension DriverTests {
                 try script("sqlite3 db 'PRAGMA journal_mode=WAL; CREATE TABLE t(a);'", in: m.root)
                 let writers = try (0..<2).map { _ in
                     try Command(
-                        ["bash", "-c", "for i in $(seq 60); do sqlite3 -cmd '.timeout 20000' db \"INSERT INTO t VALUES($i)\"; done"],
+                        [
+                            "bash", "-c",
+                            "for i in $(seq 60); do sqlite3 -cmd '.timeout 20000' db \"INSERT INTO t VALUES($i)\"; done",
+                        ],
                         folder: m.root
                     )
                 }
                 for writer in writers { #expect(try writer.wait(.seconds(120)).isSuccess) }
-                let answer = try succeed("sqlite3", "db", "SELECT count(*) FROM t; PRAGMA integrity_check", folder: m.root)
+                let answer = try succeed(
+                    "sqlite3",
+                    "db",
+                    "SELECT count(*) FROM t; PRAGMA integrity_check",
+                    folder: m.root
+                )
                 #expect(answer.output == "120\nok\n")
             }
         }
@@ -80,7 +88,9 @@ extension DriverTests {
                 try Files.write("x", to: m.path("file"))
                 try Files.rename(m.path("file"), to: m.path("moved"))
                 try Files.remove(m.path("moved"))
-                for event in ["CREATE file", "CLOSE_WRITE,CLOSE file", "MOVED_FROM file", "MOVED_TO moved", "DELETE moved"] {
+                for event in [
+                    "CREATE file", "CLOSE_WRITE,CLOSE file", "MOVED_FROM file", "MOVED_TO moved", "DELETE moved",
+                ] {
                     #expect(try watcher.wait(for: event))
                 }
             }

@@ -119,7 +119,8 @@ extension MountTests {
                 try a.sync()
                 let script = refusal.preparation + "; set +e; \"$UBIQUITY\" evict a.txt 2>&1; echo \"code $?\""
                 let result = try a.shell(script)
-                #expect(result.output.contains("code 1"), "\(result)")
+                // 75: worth trying again when it is closed; 1: not by itself.
+                #expect(result.output.contains("code 1") || result.output.contains("code 75"), "\(result)")
                 #expect(result.output.contains("a.txt") && result.output.contains(refusal.word), "\(result)")
                 #expect(try a.text("a.txt") == "content")
                 #expect(try a.state(of: "a.txt") == "current")

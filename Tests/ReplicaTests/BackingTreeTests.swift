@@ -64,7 +64,9 @@ import UbiquityModel
 
     @Test func `follows no link to a folder`() throws {
         #expect(symlink("/etc", scratch.appending("out")) == 0)
-        #expect(throws: Errno.tooManySymbolicLinkLevels) { _ = try tree.openFolder(at: ItemPath([name("out"), name("apt")])) }
+        #expect(throws: Errno.tooManySymbolicLinkLevels) {
+            _ = try tree.openFolder(at: ItemPath([name("out"), name("apt")]))
+        }
         #expect(throws: Errno.self) { _ = try tree.openFolder(at: ItemPath([name("out")])) }
     }
 
@@ -106,11 +108,17 @@ import UbiquityModel
 
     @Test func `shows the attributes that are synced, not ours`() throws {
         let file = try scratch.write("file")
-        for name in ["user.note", "user.ubiquity.package", "user.ubiquity.state", "user.ubiquity..mode", "user.ubiquitous"] {
+        for name in [
+            "user.note", "user.ubiquity.package", "user.ubiquity.state", "user.ubiquity..mode", "user.ubiquitous",
+        ] {
             try ExtendedAttributes.set(file.raw, name, Array(name.utf8))
         }
         let shown = try tree.extendedAttributes(descriptor: file.raw)
-        #expect(Set(shown.keys.map { String(decoding: $0, as: UTF8.self) }) == ["user.note", "user.ubiquity.package", "user.ubiquitous"])
+        #expect(
+            Set(shown.keys.map { String(decoding: $0, as: UTF8.self) }) == [
+                "user.note", "user.ubiquity.package", "user.ubiquitous",
+            ]
+        )
         #expect(shown[Array("user.note".utf8)] == Array("user.note".utf8))
     }
 

@@ -45,8 +45,12 @@ import UbiquityModel
                 guard isFirst else { return }
                 isFirst = false
                 switch meddling {
-                case .overwritten: _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pwrite(meddler.raw, $0.baseAddress, 5, 0) }
-                case .appended: _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pwrite(meddler.raw, $0.baseAddress, 5, 1_500_000) }
+                case .overwritten:
+                    _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes { pwrite(meddler.raw, $0.baseAddress, 5, 0) }
+                case .appended:
+                    _ = [UInt8](repeating: 1, count: 5).withUnsafeBytes {
+                        pwrite(meddler.raw, $0.baseAddress, 5, 1_500_000)
+                    }
                 case .truncated: _ = ftruncate(meddler.raw, 1_400_000)
                 // The content may have been changed, and the time set back.
                 case .touched: try setModified(meddler.raw, someTime)
@@ -62,7 +66,9 @@ import UbiquityModel
         let file = try scratch.write("file")
         try PlaceholderOperations.write(somePlaceholder(size: 5), to: file.raw)
         do throws(ContentReadError) {
-            _ = try ContentReader.read(file.raw, key: key, synchronizing: false) { _, _ in Issue.record("a chunk of nothing") }
+            _ = try ContentReader.read(file.raw, key: key, synchronizing: false) { _, _ in
+                Issue.record("a chunk of nothing")
+            }
             Issue.record("it was read")
         } catch {
             guard case .notWhole = error else { throw error }

@@ -3,7 +3,9 @@ import Testing
 import UbiquityModel
 
 @Suite struct FolderIndexTests {
-    private func key(_ number: UInt8) throws -> InodeKey { try #require(InodeKey(bytes: [UInt8](repeating: number, count: 9))) }
+    private func key(_ number: UInt8) throws -> InodeKey {
+        try #require(InodeKey(bytes: [UInt8](repeating: number, count: 9)))
+    }
 
     @Test func `paths follow moves of folders above`() throws {
         let index = FolderIndex(root: try key(0))

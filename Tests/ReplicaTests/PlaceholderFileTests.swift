@@ -25,7 +25,9 @@ import UbiquityModel
     private var wanted: [UInt8] { (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) } }
 
     private func fill(_ file: PlaceholderFile, _ range: Range<Int>, _ content: [UInt8]) throws {
-        try content.withUnsafeBytes { try file.write(UnsafeRawBufferPointer(rebasing: $0[range]), at: Int64(range.lowerBound)) }
+        try content.withUnsafeBytes {
+            try file.write(UnsafeRawBufferPointer(rebasing: $0[range]), at: Int64(range.lowerBound))
+        }
     }
 
     private func pieces(_ length: Int) -> [Range<Int>] {

@@ -1,20 +1,22 @@
 import CLinux
-import Foundation
 import Glibc
 import Replica
 import SystemPackage
 import UbiquityModel
 
-/// A folder of the test's own on a disk (not a memory filesystem: blocks and handles are looked at), removed at the end.
+/// A folder of the test's own on a disk (not a memory filesystem: blocks and handles are looked at), removed at the
+/// end.
 final class ScratchFolder: Sendable {
+    private static let parent = "/var/tmp"
     let path: String
 
     init() throws {
-        path = "/var/tmp/ubiquity-test-\(RevisionID.random())"
+        path = Self.parent + "/ubiquity-test-\(RevisionID.random())"
         guard mkdir(path, 0o700) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: path) }
+    /// Through descriptors: a test may leave paths that are longer than a path may be.
+    deinit { try? Staging(path: Self.parent).remove(String(path.dropFirst(Self.parent.count + 1))) }
 
     func appending(_ name: String) -> String { path + "/" + name }
 

@@ -75,7 +75,9 @@ import UbiquityModel
     }
 
     @Test func `paths and subtrees go through all levels`() throws {
-        var items = try (1...3).map { try remoteFile(UInt64($0), "\($0)", in: $0 == 1 ? .root : ItemID(high: 0, low: UInt64($0 - 1))) }
+        var items = try (1...3).map {
+            try remoteFile(UInt64($0), "\($0)", in: $0 == 1 ? .root : ItemID(high: 0, low: UInt64($0 - 1)))
+        }
         items[0].content = .folder
         items[1].content = .folder
         try database.write(remote: items, position: nil)
@@ -231,7 +233,11 @@ import UbiquityModel
         let manifest = Manifest(entries: [.init(chunk: chunk, length: 7)])
         let named = try remoteFile(1, "one")
         guard case .file(let file) = named.content, let content = file.content else { return }
-        try database.write(remote: [named], manifests: [content: manifest, try contentID(70): Manifest()], position: nil)
+        try database.write(
+            remote: [named],
+            manifests: [content: manifest, try contentID(70): Manifest()],
+            position: nil
+        )
         try database.write(manifests: [try contentID(71): manifest])
         #expect(try database.manifest(try contentID(70)) == Manifest())
         try database.pruneManifests(keeping: [try contentID(71)])

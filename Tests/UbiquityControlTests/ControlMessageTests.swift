@@ -46,8 +46,8 @@ import UbiquityControl
     }
 
     struct Combination: Sendable {
-        let outcomes: [ExitStatus]
-        let result: ExitStatus
+        let outcomes: [UbiquityControl.ExitStatus]
+        let result: UbiquityControl.ExitStatus
     }
 
     @Test(arguments: [
@@ -61,6 +61,6 @@ import UbiquityControl
         Combination(outcomes: [.failed], result: .failed),
     ])
     func `several outcomes make one exit code`(combination: Combination) {
-        #expect(ExitStatus.combining(combination.outcomes) == combination.result)
+        #expect(UbiquityControl.ExitStatus.combining(combination.outcomes) == combination.result)
     }
 }

@@ -39,7 +39,7 @@ extension SQLiteCatalog {
         try await read { db in
             let access = try db.access(token)
             var result = [DeviceRecord]()
-            let sql = "SELECT id, name, joined, seen, revoked FROM devices WHERE account = ? ORDER BY joined, id"
+            let sql = "SELECT id, name, joined, seen, revoked FROM devices WHERE account = ? ORDER BY joined, name, id"
             try db.each(sql, [access.account]) { row in
                 let id: DeviceID = try row.identifier(0)
                 result.append(

@@ -55,8 +55,14 @@ package final class FolderChunkStore: ChunkStore {
 
     package func close() async {
         state.withLock { $0.isClosed = true }
-        await withCheckedContinuation { continuation in writing.async { continuation.resume() } }
+        await withCheckedContinuation { continuation in
+            writing.async {
+                self.writer.finish()
+                continuation.resume()
+            }
+        }
         await withCheckedContinuation { continuation in reading.async(flags: .barrier) { continuation.resume() } }
+        folder.release()
     }
 
     // MARK: Writing

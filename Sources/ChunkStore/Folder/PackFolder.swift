@@ -8,15 +8,15 @@ final class PackFolder: Sendable {
         var numbers: Set<UInt64> = []
         /// Open for reading; the least recently used at the front.
         var open: [(number: UInt64, file: OpenFile)] = []
+        /// Held as long as the store is open: two servers would write over each other's records.
+        var lock: OpenFile?
     }
 
     private static let openLimit = 64
 
     private let path: String
     private let directory: OpenFile
-    /// Held as long as the store is open: two servers would write over each other's records.
-    private let lock: OpenFile
-    /// Guards the names and the open files. A leaf: no system call is made under it.
+    /// Guards the names, the open files and the lock. A leaf: no system call is made under it.
     private let state = Mutex(State())
 
     init(path: String) throws(ChunkStoreError) {
@@ -26,8 +26,22 @@ final class PackFolder: Sendable {
             if code != EEXIST { try ChunkStoreError.check(-code, "making \(path)") }
         }
         directory = try OpenFile(path, flags: O_RDONLY | O_DIRECTORY)
-        lock = try OpenFile("\(path)/lock", flags: O_RDWR | O_CREAT)
+        let lock = try OpenFile("\(path)/lock", flags: O_RDWR | O_CREAT)
         guard clinux_try_lock(lock.descriptor) >= 0 else { throw .inUse(path) }
+        state.withLock { $0.lock = lock }
+    }
+
+    /// Lets another server have the folder.
+    func release() {
+        let (lock, files) = state.withLock { state in
+            defer {
+                state.lock = nil
+                state.open = []
+            }
+            return (state.lock, state.open)
+        }
+        // Closed here, outside of the lock.
+        withExtendedLifetime((lock, files)) {}
     }
 
     /// Reads which packs are there. Returns the newest.

@@ -69,6 +69,9 @@ final class PackWriter: @unchecked Sendable {
         return locations
     }
 
+    /// Closes the newest pack.
+    func finish() { current = nil }
+
     private func packWithRoom() throws(ChunkStoreError) -> Current {
         if let current, current.end < packLimit { return current }
         let (number, file) = try folder.makePack()

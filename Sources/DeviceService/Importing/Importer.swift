@@ -64,7 +64,9 @@ struct Importer {
             let isReserved = name.bytes == Array(".versions".utf8)
             try place(name, of: folder, in: tree, as: isReserved ? name.numbered(2) : name)
         }
-        try synchronize(folder)
+        try synchronizeTree()
+        let status = clinux_syncfs(folder.raw)
+        guard status == 0 else { throw ControlError("\(source)", "cannot be synced: \(systemMessage(status))") }
         return names.count
     }
 
@@ -115,7 +117,7 @@ struct Importer {
             guard try folder.linkTarget(name) == target.linkTarget(wanted) else { return false }
         default: return false
         }
-        try synchronize(target)
+        try synchronizeTree()
         try folder.remove(name, isFolder: false)
         return true
     }
@@ -132,7 +134,7 @@ struct Importer {
         let copied: CopiedItem
         do throws(ControlError) {
             copied = try TreeCopy.copy(name, of: folder, to: staging, as: staged)
-            try synchronize(staging)
+            try synchronizeTree()
         } catch {
             try? replica.staging.remove(staged.description)
             throw error
@@ -141,15 +143,14 @@ struct Importer {
         guard failure == 0 else {
             throw ControlError("\(folder.path(of: name))", "cannot be moved into the container: \(systemMessage(failure))")
         }
-        try synchronize(target)
+        try synchronizeTree()
         try TreeCopy.remove(copied, of: folder)
     }
 
-    private func synchronize(_ folder: borrowing LocalFolder) throws(ControlError) {
-        let status = clinux_syncfs(folder.raw)
-        guard status == 0 else { throw ControlError("\(folder.path)", "cannot be synced: \(systemMessage(status))") }
-        let treeStatus = clinux_syncfs(replica.staging.descriptor)
-        guard treeStatus == 0 else { throw ControlError(replica.directory, "cannot be synced: \(systemMessage(treeStatus))") }
+    /// Staging and tree are on one filesystem.
+    private func synchronizeTree() throws(ControlError) {
+        let status = clinux_syncfs(replica.staging.descriptor)
+        guard status == 0 else { throw ControlError(replica.directory, "cannot be synced: \(systemMessage(status))") }
     }
 }
 

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
-import Synchronization
 import Replica
+import Synchronization
 import SystemPackage
 
 /// The threads on which the engine's changes go through the mount, and what each of them is doing.

@@ -24,7 +24,8 @@ extension Filesystem {
                 let folder = try failing { () throws(Errno) in try descriptor(of: target) }
                 return try publish(sourceName, parent, folder, itemName, expecting)
             case .move(let fromParent, let fromName, let toParent, let toName, let expecting):
-                guard source.key == fromParent, sourceName == fromName, target.key == toParent, targetName == toName else {
+                guard source.key == fromParent, sourceName == fromName, target.key == toParent, targetName == toName
+                else {
                     throw .stale
                 }
                 let from = try failing { () throws(Errno) in try descriptor(of: source) }

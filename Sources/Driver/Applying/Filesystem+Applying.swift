@@ -1,8 +1,8 @@
 import CFuse3
 import CLinux
 import Glibc
-import Synchronization
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
@@ -77,7 +77,8 @@ extension Filesystem {
     ) throws(MutationFailure) -> MutationResult {
         let descriptor = try failing { () throws(Errno) in try folderDescriptor(folder) }
         var after: LocalState?
-        try withHeld(evidence, folder, descriptor, name, alone: true, afterwards: .free) { seen throws(MutationFailure) in
+        try withHeld(evidence, folder, descriptor, name, alone: true, afterwards: .free) {
+            seen throws(MutationFailure) in
             guard seen.kind == .file, seen.facts.placeholder == nil else { throw .stale }
             after = try failing { () throws(Errno) in
                 // Programs may come by another name, and a change to it is sent for each.
@@ -105,10 +106,13 @@ extension Filesystem {
         _ name: Name,
         _ act: (Node, SharedDescriptor) throws(Errno) -> Void
     ) throws(MutationFailure) {
-        try withHeld(evidence, folder, descriptor, name, alone: false, afterwards: .free) { seen throws(MutationFailure) in
+        try withHeld(evidence, folder, descriptor, name, alone: false, afterwards: .free) {
+            seen throws(MutationFailure) in
             try failing { () throws(Errno) in
                 let item = try openPath(in: descriptor, name)
-                guard let node = table.node(seen.key), try InodeKey(descriptor: item.raw) == seen.key else { throw .stale }
+                guard let node = table.node(seen.key), try InodeKey(descriptor: item.raw) == seen.key else {
+                    throw .stale
+                }
                 try act(node, item)
             }
         }

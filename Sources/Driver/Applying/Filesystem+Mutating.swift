@@ -1,8 +1,8 @@
 import CFuse3
 import CLinux
 import Glibc
-import Synchronization
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
@@ -39,7 +39,12 @@ extension Filesystem {
                 expecting
             )
         case .setAttributes(let parent, let name, let expecting, let modified, let mode, let extended):
-            result = try setDirectly(parent, name, expecting, AttributeChange(modified: modified, mode: mode, extended: extended))
+            result = try setDirectly(
+                parent,
+                name,
+                expecting,
+                AttributeChange(modified: modified, mode: mode, extended: extended)
+            )
         }
         // Known nevertheless, by another name: what the kernel has of it is old.
         if let key = mutation.writersHinder ?? result.state?.key, table.isKnown(key), let node = table.node(key) {
@@ -72,13 +77,17 @@ extension Filesystem {
                 wanted.mode = UInt16(try diskStatus(item.raw).st_mode & 0o7000) | mode & 0o777
             }
             if let modified = change.modified?.parts {
+                // Both times, as `touch` sets them: the modification time alone is announced as a writing (IN_MODIFY).
                 wanted.modified = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
+                wanted.accessed = wanted.modified
             }
             try self.change(nil, node, wanted, isReported: false)
             // A node that lives only for this does not keep what it has learnt: lookups read it again.
             table.advanceEpoch()
         }
-        return MutationResult(state: try failing { () throws(Errno) in try replica.tree.observe(in: descriptor.raw, name) })
+        return MutationResult(
+            state: try failing { () throws(Errno) in try replica.tree.observe(in: descriptor.raw, name) }
+        )
     }
 
     private func setExtended(
@@ -86,7 +95,8 @@ extension Filesystem {
         _ extended: (set: [[UInt8]: [UInt8]], remove: [[UInt8]])?
     ) throws(Errno) {
         guard let extended else { return }
-        for name in extended.remove.sorted(by: { $0.lexicographicallyPrecedes($1) }) where ExtendedAttributes.isSynced(name) {
+        for name in extended.remove.sorted(by: { $0.lexicographicallyPrecedes($1) })
+        where ExtendedAttributes.isSynced(name) {
             let result = clinux_xattr_remove(item, name.map { CChar(bitPattern: $0) } + [0])
             if result < 0, -result != ENODATA { throw Errno(rawValue: -result) }
         }
@@ -157,12 +167,17 @@ extension Filesystem {
             try checked(clinux_chmod(item.raw, UInt32(status.st_mode & 0o7000) | UInt32(mode & 0o777)))
         }
         if let modified = change.modified?.parts {
-            try checked(clinux_set_modified(item.raw, modified.seconds, modified.nanoseconds))
+            // Both times, as `touch` sets them: the modification time alone is announced as a writing (IN_MODIFY).
+            let time = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
+            var times = [time, time]
+            try called(utimensat(item.raw, "", &times, Int32(CLINUX_AT_EMPTY_PATH)))
         }
         guard acting.outcome == nil, let key = acting.expected?.key else { return }
         // There was nothing to set.
         let node = table.node(key)
-        let state = try node.map { (node) throws(Errno) in try replica.tree.observe(descriptor: descriptor(of: node).raw) }
+        let state = try node.map { (node) throws(Errno) in
+            try replica.tree.observe(descriptor: descriptor(of: node).raw)
+        }
         acting.outcome = state.map { .success(MutationResult(state: $0)) }
     }
 
@@ -202,7 +217,8 @@ extension Mutation {
     /// The folders in which it changes a name, or an item.
     var folders: Set<InodeKey> {
         switch self {
-        case .publish(_, let parent, _, _), .remove(let parent, _, _, _), .setAttributes(let parent, _, _, _, _, _): [parent]
+        case .publish(_, let parent, _, _), .remove(let parent, _, _, _), .setAttributes(let parent, _, _, _, _, _):
+            [parent]
         case .move(let from, _, let to, _, _): [from, to]
         }
     }
@@ -210,7 +226,8 @@ extension Mutation {
     /// The inode on which no writer may be; a move needs none.
     var writersHinder: InodeKey? {
         switch self {
-        case .publish(_, _, _, .inode(let evidence)), .remove(_, _, let evidence, _), .setAttributes(_, _, let evidence, _, _, _):
+        case .publish(_, _, _, .inode(let evidence)), .remove(_, _, let evidence, _),
+            .setAttributes(_, _, let evidence, _, _, _):
             evidence.key
         case .publish(_, _, _, .absent), .move: nil
         }

@@ -50,7 +50,8 @@ extension MutationFailure {
     init(_ error: Errno) {
         switch error {
         // The name, or a folder on the way, is not what it was.
-        case .noSuchFileOrDirectory, .fileExists, .notDirectory, .isDirectory, .stale, .tooManySymbolicLinkLevels: self = .stale
+        case .noSuchFileOrDirectory, .fileExists, .notDirectory, .isDirectory, .stale, .tooManySymbolicLinkLevels:
+            self = .stale
         case .directoryNotEmpty: self = .notEmpty
         default: self = .system(error)
         }

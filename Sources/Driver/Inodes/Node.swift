@@ -42,6 +42,9 @@ final class Node: Sendable {
         var writers = 0
         /// Written to since the engine last collected it.
         var isDirty = false
+        /// Filled while it was open: the kernel asks for the attributes again once it is closed. (The change time moves with filling,
+        /// and `tar` takes that for somebody's writing.)
+        var attributesAreOld = false
         var phase = Phase.free
         var held: [@Sendable () -> Void] = []
         /// Threads that were told to look the name up again. One that comes back here has no name to look up (an open through /proc, by

@@ -51,7 +51,9 @@ final class NodeTable: Sendable {
     }
 
     func node(_ id: UInt64) -> Node? { state.withLock { $0.byID[id]?.node } }
-    func node(_ key: InodeKey) -> Node? { state.withLock { state in state.byKey[key].flatMap { state.byID[$0]?.node } } }
+    func node(_ key: InodeKey) -> Node? {
+        state.withLock { state in state.byKey[key].flatMap { state.byID[$0]?.node } }
+    }
     var count: Int { state.withLock { $0.byID.count } }
     var all: [Node] { state.withLock { state in state.byID.values.map(\.node) } }
     var epoch: UInt64 { state.withLock { $0.epoch } }

@@ -39,7 +39,9 @@ extension Filesystem {
     }
 
     /// What programs see of a node.
-    func status(of node: Node) throws(Errno) -> stat { node.facts.applied(to: try diskStatus(descriptor(of: node).raw)) }
+    func status(of node: Node) throws(Errno) -> stat {
+        node.facts.applied(to: try diskStatus(descriptor(of: node).raw))
+    }
 
     func diskStatus(_ descriptor: Int32) throws(Errno) -> stat {
         var status = stat()

@@ -1,22 +1,25 @@
 import CFuse3
 import CLinux
 import Glibc
-import Synchronization
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
 extension Filesystem {
     func getAttributes(_ request: Request, _ id: fuse_ino_t) {
         if VersionTree.owns(id) { return versions.attributes(request, id) }
-        request.attempt { () throws(Errno) in request.reply(attributes: try status(of: node(id)), timeout: Self.forever) }
+        request.attempt { () throws(Errno) in request.reply(attributes: try status(of: node(id)), timeout: Self.forever)
+        }
     }
 
     func readLink(_ request: Request, _ id: fuse_ino_t) {
         request.attempt { () throws(Errno) in
             guard !VersionTree.owns(id) else { throw .invalidArgument }
             let target = try replica.tree.readLink(descriptor: descriptor(of: node(id)).raw)
-            (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { _ = fuse_reply_readlink(request.raw, $0.baseAddress) }
+            (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+                _ = fuse_reply_readlink(request.raw, $0.baseAddress)
+            }
         }
     }
 
@@ -46,8 +49,16 @@ extension Filesystem {
             if has(FUSE_SET_ATTR_UID) { user = attributes.st_uid }
             if has(FUSE_SET_ATTR_GID) { group = attributes.st_gid }
             if has(FUSE_SET_ATTR_SIZE) { size = Int64(attributes.st_size) }
-            if has(FUSE_SET_ATTR_ATIME_NOW) { accessed = now } else if has(FUSE_SET_ATTR_ATIME) { accessed = attributes.st_atim }
-            if has(FUSE_SET_ATTR_MTIME_NOW) { modified = now } else if has(FUSE_SET_ATTR_MTIME) { modified = attributes.st_mtim }
+            if has(FUSE_SET_ATTR_ATIME_NOW) {
+                accessed = now
+            } else if has(FUSE_SET_ATTR_ATIME) {
+                accessed = attributes.st_atim
+            }
+            if has(FUSE_SET_ATTR_MTIME_NOW) {
+                modified = now
+            } else if has(FUSE_SET_ATTR_MTIME) {
+                modified = attributes.st_mtim
+            }
         }
     }
 
@@ -67,7 +78,9 @@ extension Filesystem {
                 return try truncate(request, node, size, wanted, through: handle)
             }
             try requireAccess(request, node, W_OK)
-            if let link = node.link, let parent = table.node(link.parent) { try checkClaims(request, [(parent, link.name)]) }
+            if let link = node.link, let parent = table.node(link.parent) {
+                try checkClaims(request, [(parent, link.name)])
+            }
             truncateByName(request, node, size, wanted)
         }
     }

@@ -24,11 +24,18 @@ extension Filesystem {
         make(request, parent, name) { folder, name throws(Errno) in
             try called(mkdirat(folder, name, isPrivileged ? mode : mode | 0o700))
             // A folder with setgid passes it on: what the disk added stays.
-            if !isPrivileged, mode & 0o700 != 0o700 { try setTrueMode(in: folder, name, UInt16(mode & 0o7777), .folder) }
+            if !isPrivileged, mode & 0o700 != 0o700 {
+                try setTrueMode(in: folder, name, UInt16(mode & 0o7777), .folder)
+            }
         }
     }
 
-    func makeLink(_ request: Request, _ target: UnsafePointer<CChar>, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
+    func makeLink(
+        _ request: Request,
+        _ target: UnsafePointer<CChar>,
+        _ parent: fuse_ino_t,
+        _ name: UnsafePointer<CChar>
+    ) {
         make(request, parent, name) { folder, name throws(Errno) in try called(symlinkat(target, folder, name)) }
     }
 
@@ -79,7 +86,11 @@ extension Filesystem {
     }
 
     /// What root's driver makes for another user (allow_other) belongs to that user; the folder's setgid decides on the group.
-    private func giveToCaller(_ request: Request, _ folder: SharedDescriptor, _ name: UnsafePointer<CChar>) throws(Errno) {
+    private func giveToCaller(
+        _ request: Request,
+        _ folder: SharedDescriptor,
+        _ name: UnsafePointer<CChar>
+    ) throws(Errno) {
         guard isPrivileged, request.user != 0 || request.group != 0 else { return }
         let inherits = try diskStatus(folder.raw).st_mode & FileMode.setGroup != 0
         try called(fchownat(folder.raw, name, request.user, inherits ? gid_t.max : request.group, AT_SYMLINK_NOFOLLOW))

@@ -73,7 +73,7 @@ extension Filesystem {
                 var listing = Listing(request: request, room: size, withAttributes: withAttributes)
                 do throws(Errno) {
                     try fill(&listing, handle, offset)
-                } catch where listing.count > 0 {
+                } catch  where listing.count > 0 {
                     // What was read is given; the error comes with the next request.
                 }
                 listing.reply { forget($0, 1) }
@@ -173,7 +173,9 @@ struct Listing {
 
     private mutating func take(_ encode: (UnsafeMutablePointer<CChar>?, Int) -> Int) -> Bool {
         let room = bytes.count - count
-        let needed = bytes.withUnsafeMutableBufferPointer { buffer in encode(buffer.baseAddress.map { $0 + count }, room) }
+        let needed = bytes.withUnsafeMutableBufferPointer { buffer in
+            encode(buffer.baseAddress.map { $0 + count }, room)
+        }
         guard needed <= room else { return false }
         count += needed
         return true

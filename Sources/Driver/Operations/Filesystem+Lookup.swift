@@ -13,7 +13,9 @@ extension Filesystem {
             if isVersions(folder, name) { return replyVersionsRoot(request) }
             let isEngine = applier.acting(request.thread) != nil
             if folder.id == NodeTable.stagingID, !isEngine { throw .noSuchFileOrDirectory }
-            if folder.id == NodeTable.rootID, isEngine, strcmp(name, stagingName) == 0 { return try replyStaging(request) }
+            if folder.id == NodeTable.rootID, isEngine, strcmp(name, stagingName) == 0 {
+                return try replyStaging(request)
+            }
             try requireAccess(request, folder, X_OK)
             try lookup(request, folder, name)
         }

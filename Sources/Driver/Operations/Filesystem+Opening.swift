@@ -1,16 +1,17 @@
 import CFuse3
 import CLinux
 import Glibc
-import Synchronization
 import Logging
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
 extension Filesystem {
     /// The flags for the backing file. Creation, truncation and appending are the driver's own; the kernel has done the rest.
     static func backingFlags(_ flags: Int32) -> Int32 {
-        let dropped = O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | Int32(CLINUX_O_DIRECT)
+        let dropped =
+            O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | Int32(CLINUX_O_DIRECT)
             | executionFlag
         return flags & ~dropped
     }
@@ -44,10 +45,11 @@ extension Filesystem {
 
     /// After claims. Answers now or later.
     private func open(_ request: Request, _ node: Node, _ flags: Int32) {
-        request.attempt { () throws(Errno) in try requireAccess(request, node, Self.wantedAccess(flags)) }
-            whenAllowed: {
-                admit(request, node, flags)
-            }
+        request.attempt { () throws(Errno) in
+            try requireAccess(request, node, Self.wantedAccess(flags))
+        } whenAllowed: {
+            admit(request, node, flags)
+        }
     }
 
     /// The kernel's own __FMODE_EXEC.
@@ -169,13 +171,19 @@ extension Filesystem {
             }
             if isLast { host.datalessClosed(dataless) }
         }
-        guard handle.isWritable else {
+        if handle.isWritable {
+            let wrote = handle.hasWritten.load(ordering: .relaxed)
+            if wrote { reportOrphan(handle) }
+            noteWriterEnded(node, wrote: wrote)
+        } else {
             node.endUse(isWriting: false)
-            return
         }
-        let wrote = handle.hasWritten.load(ordering: .relaxed)
-        if wrote { reportOrphan(handle) }
-        noteWriterEnded(node, wrote: wrote)
+        let attributesAreOld = node.state.withLock { state in
+            guard state.handles == 0, state.attributesAreOld else { return false }
+            state.attributesAreOld = false
+            return true
+        }
+        if attributesAreOld { notices.push(.attributes(node: node.id)) }
     }
 
     /// What was written to an inode that the engine had replaced is in no file any more: the host keeps it.
@@ -187,7 +195,10 @@ extension Filesystem {
             let file = try OwnedDescriptor(reopening: handle.descriptor.raw, flags: O_RDONLY)
             host.orphanWritten(key: node.key, lastParent: place.0, lastName: place.1, descriptor: file)
         } catch {
-            logger.error("bytes written to a replaced file cannot be kept", metadata: ["file": "\(place.1)", "why": "\(error)"])
+            logger.error(
+                "bytes written to a replaced file cannot be kept",
+                metadata: ["file": "\(place.1)", "why": "\(error)"]
+            )
         }
     }
 }

@@ -1,8 +1,8 @@
 import CFuse3
 import CLinux
 import Glibc
-import Synchronization
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 

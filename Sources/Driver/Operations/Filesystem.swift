@@ -116,7 +116,8 @@ final class Filesystem: Sendable {
     }
 
     func isVersions(_ parent: Node, _ name: UnsafePointer<CChar>) -> Bool {
-        parent.id == NodeTable.rootID && strcmp(name, UnsafeRawPointer(Self.versionsName.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
+        parent.id == NodeTable.rootID
+            && strcmp(name, UnsafeRawPointer(Self.versionsName.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
     }
 
     // MARK: Reports
@@ -132,7 +133,14 @@ final class Filesystem: Sendable {
         // What the engine has in its staging folder is its own business.
         guard parent != table.staging.key else { return }
         host.changed(
-            LocalChange(aspects: aspects, parent: parent, name: name, key: key, movedFrom: movedFrom, isFolder: isFolder)
+            LocalChange(
+                aspects: aspects,
+                parent: parent,
+                name: name,
+                key: key,
+                movedFrom: movedFrom,
+                isFolder: isFolder
+            )
         )
     }
 

@@ -76,7 +76,9 @@ final class OpenObjects: Sendable {
     /// The handles on files, oldest first.
     var files: [Handle] {
         let objects = state.withLock { $0.objects }
-        return objects.sorted { $0.key < $1.key }.compactMap { if case .file(let handle) = $0.value { handle } else { nil } }
+        return objects.sorted { $0.key < $1.key }.compactMap {
+            if case .file(let handle) = $0.value { handle } else { nil }
+        }
     }
 
     func removeAll() -> [OpenObject] {

@@ -43,7 +43,8 @@ struct PendingSignals: Equatable {
     /// Whether one of them will end the process. Stop signals are none: a read from a disk is not cut short by them either.
     var areFatal: Bool {
         let kill = Self.mask(SIGKILL)
-        let stops = Self.mask(SIGSTOP) | Self.mask(SIGTSTP) | Self.mask(SIGTTIN) | Self.mask(SIGTTOU) | Self.mask(SIGCONT)
+        let stops =
+            Self.mask(SIGSTOP) | Self.mask(SIGTSTP) | Self.mask(SIGTTIN) | Self.mask(SIGTTOU) | Self.mask(SIGCONT)
         return pending & (kill | ~(blocked | caught | stops)) != 0
     }
 
@@ -59,7 +60,10 @@ struct PendingSignals: Equatable {
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
             let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1)
             guard parts.count == 2 else { continue }
-            let digits = String(decoding: parts[1].drop { $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: " ") }, as: UTF8.self)
+            let digits = String(
+                decoding: parts[1].drop { $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: " ") },
+                as: UTF8.self
+            )
             guard let mask = UInt64(digits, radix: 16) else { continue }
             switch String(decoding: parts[0], as: UTF8.self) {
             case "SigPnd", "ShdPnd": pending |= mask

@@ -22,7 +22,9 @@ struct Invalidations {
             case .attributes(let node):
                 fuse_lowlevel_notify_inval_inode(session.raw, fuse_ino_t(node), -1, 0)
             case .entry(let folder, let name):
-                name.withCString { _ = fuse_lowlevel_notify_inval_entry(session.raw, fuse_ino_t(folder), $0, name.bytes.count) }
+                name.withCString {
+                    _ = fuse_lowlevel_notify_inval_entry(session.raw, fuse_ino_t(folder), $0, name.bytes.count)
+                }
                 fuse_lowlevel_notify_inval_inode(session.raw, fuse_ino_t(folder), -1, 0)
             }
         }

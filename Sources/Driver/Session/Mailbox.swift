@@ -46,7 +46,10 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    enum Received { case element(Element), timedOut, closed }
+    enum Received {
+        case element(Element)
+        case timedOut, closed
+    }
 
     /// Waits for the next element; what was pushed before the closing still comes.
     /// - Parameter milliseconds: how long at most; nil for ever.

@@ -10,8 +10,12 @@ struct MountPoint {
 
     /// Checks that a mount may be made there; takes away what a service that died left there.
     init(checking path: String, options: [String]) throws(MountError) {
-        guard Glibc.access("/dev/fuse", F_OK) == 0 else { throw .fuseMissing("/dev/fuse does not exist (the kernel's module fuse)") }
-        if geteuid() != 0, Self.helper == nil { throw .fuseMissing("fusermount3 is not installed (Debian's package fuse3)") }
+        guard Glibc.access("/dev/fuse", F_OK) == 0 else {
+            throw .fuseMissing("/dev/fuse does not exist (the kernel's module fuse)")
+        }
+        if geteuid() != 0, Self.helper == nil {
+            throw .fuseMissing("fusermount3 is not installed (Debian's package fuse3)")
+        }
         self.path = try Self.absolute(path)
         if let source = Self.source(of: self.path) {
             throw .alreadyMounted(self.path, by: source)
@@ -55,7 +59,9 @@ struct MountPoint {
         for line in (mountTable() ?? "").split(separator: "\n") {
             // "36 35 98:0 /root /point options - type source super-options", with an unknown number of fields before the dash.
             let fields = line.split(separator: " ")
-            guard fields.count > 6, unescaped(fields[4]) == path, let dash = fields.firstIndex(of: "-") else { continue }
+            guard fields.count > 6, unescaped(fields[4]) == path, let dash = fields.firstIndex(of: "-") else {
+                continue
+            }
             return fields.count > dash + 2 ? unescaped(fields[dash + 2]) : ""
         }
         return nil
@@ -104,7 +110,9 @@ struct MountPoint {
 
     private static let helper: String? = {
         let folders = String(cString: getenv("PATH") ?? strdup("")).split(separator: ":").map(String.init)
-        return (folders + ["/usr/bin", "/bin", "/usr/local/bin"]).map { $0 + "/fusermount3" }.first { Glibc.access($0, X_OK) == 0 }
+        return (folders + ["/usr/bin", "/bin", "/usr/local/bin"]).map { $0 + "/fusermount3" }.first {
+            Glibc.access($0, X_OK) == 0
+        }
     }()
 
     private static func runQuietly(_ program: String, _ arguments: [String]) -> Bool {

@@ -75,7 +75,9 @@ private func addFolderOperations(_ table: inout fuse_lowlevel_ops) {
     }
     table.forget_multi = { raw, count, forgets in
         with(raw) { filesystem, request in
-            for forget in UnsafeBufferPointer(start: forgets, count: count) { filesystem.forget(forget.ino, forget.nlookup) }
+            for forget in UnsafeBufferPointer(start: forgets, count: count) {
+                filesystem.forget(forget.ino, forget.nlookup)
+            }
             fuse_reply_none(request.raw)
         }
     }
@@ -119,7 +121,9 @@ private func addFileOperations(_ table: inout fuse_lowlevel_ops) {
     table.open = { raw, id, info in with(raw) { $0.open($1, id, info?.pointee.flags ?? 0) } }
     table.read = { raw, _, size, offset, info in with(raw) { $0.read($1, info?.pointee.fh ?? 0, size, Int64(offset)) } }
     table.write = { raw, _, bytes, size, offset, info in
-        with(raw) { $0.write($1, info?.pointee.fh ?? 0, UnsafeRawBufferPointer(start: bytes, count: size), Int64(offset)) }
+        with(raw) {
+            $0.write($1, info?.pointee.fh ?? 0, UnsafeRawBufferPointer(start: bytes, count: size), Int64(offset))
+        }
     }
     table.flush = { raw, _, info in with(raw) { $0.flush($1, info?.pointee.fh ?? 0) } }
     table.release = { raw, _, info in with(raw) { $0.release($1, info?.pointee.fh ?? 0) } }
@@ -129,7 +133,9 @@ private func addFileOperations(_ table: inout fuse_lowlevel_ops) {
     table.fallocate = { raw, _, mode, offset, length, info in
         with(raw) { $0.allocate($1, info?.pointee.fh ?? 0, mode, Int64(offset), Int64(length)) }
     }
-    table.lseek = { raw, _, offset, whence, info in with(raw) { $0.seek($1, info?.pointee.fh ?? 0, Int64(offset), whence) } }
+    table.lseek = { raw, _, offset, whence, info in
+        with(raw) { $0.seek($1, info?.pointee.fh ?? 0, Int64(offset), whence) }
+    }
     table.copy_file_range = { raw, _, fromOffset, from, _, toOffset, to, length, _ in
         with(raw) {
             $0.copyRange(

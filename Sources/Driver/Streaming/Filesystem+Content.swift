@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
-import Synchronization
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
@@ -16,7 +16,12 @@ extension Filesystem {
                 guard let placeholder = try PlaceholderOperations.read(path.raw) else { throw .noAttribute }
                 let descriptor = try OwnedDescriptor(reopening: path.raw, flags: O_RDWR)
                 let present = host.presentRanges(of: node.key, placeholder)
-                return PlaceholderFile(descriptor: descriptor, placeholder: placeholder, present: present, key: node.key)
+                return PlaceholderFile(
+                    descriptor: descriptor,
+                    placeholder: placeholder,
+                    present: present,
+                    key: node.key
+                )
             }
             if !file.isWhole, !file.isDiscarded { return file }
         } catch .noAttribute {
@@ -27,10 +32,16 @@ extension Filesystem {
     }
 
     /// The inode is whole now: what a node says of it is read again, and the kernel asks again.
-    func noteWhole(_ node: Node) throws(Errno) {
+    /// - Parameter wasFilled: the bytes are those that it always had; who has it open need not notice.
+    func noteWhole(_ node: Node, wasFilled: Bool = false) throws(Errno) {
         let seen = try Observation(descriptor: descriptor(of: node).raw)
-        node.state.withLock { $0.facts = seen.facts }
-        notices.push(.attributes(node: node.id))
+        let isPutOff = node.state.withLock { state in
+            state.facts = seen.facts
+            guard wasFilled, state.handles > 0 else { return false }
+            state.attributesAreOld = true
+            return true
+        }
+        if !isPutOff { notices.push(.attributes(node: node.id)) }
     }
 
     /// Fetches the whole content, then goes on; fails the request with what the host says.
@@ -41,7 +52,9 @@ extension Filesystem {
             deferrals.wait(
                 request,
                 begin: { completion in
-                    host.needContent(file, range: 0..<file.placeholder.size) { completion($0.map { .failure($0) } ?? .success(())) }
+                    host.needContent(file, range: 0..<file.placeholder.size) {
+                        completion($0.map { .failure($0) } ?? .success(()))
+                    }
                 },
                 nothing: (),
                 resume: { [self] result in
@@ -59,7 +72,7 @@ extension Filesystem {
     private func becomeWhole(_ node: Node, _ file: PlaceholderFile) throws(Errno) {
         guard !file.isDiscarded else { return }
         _ = try file.finish()
-        try noteWhole(node)
+        try noteWhole(node, wasFilled: true)
     }
 
     /// O_TRUNC and truncation to nothing of a dataless file: nothing of it is fetched, and what is under way ends.

@@ -33,7 +33,9 @@ enum VersionName {
 
     /// With its dot; empty if there is none, or one so long that it is none.
     private static func fileExtension(of name: Name) -> ArraySlice<UInt8> {
-        guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0, name.bytes.count - dot <= 32 else { return [] }
+        guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0, name.bytes.count - dot <= 32 else {
+            return []
+        }
         return name.bytes[dot...]
     }
 
@@ -43,8 +45,10 @@ enum VersionName {
         let days = seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400
         let second = seconds - days * 86400
         let date = civil(days)
-        return padded(date.year, 4) + "-" + padded(date.month, 2) + "-" + padded(date.day, 2) + "T" + padded(second / 3600, 2) + ":"
-            + padded(second / 60 % 60, 2) + ":" + padded(second % 60, 2) + "." + padded(nanoseconds / 1_000_000, 3) + "Z"
+        return padded(date.year, 4) + "-" + padded(date.month, 2) + "-" + padded(date.day, 2) + "T"
+            + padded(second / 3600, 2) + ":"
+            + padded(second / 60 % 60, 2) + ":" + padded(second % 60, 2) + "." + padded(nanoseconds / 1_000_000, 3)
+            + "Z"
     }
 
     /// The Gregorian date of a day counted from 1970-01-01: years begin in March, so that leap days come last, and come in groups of 400.

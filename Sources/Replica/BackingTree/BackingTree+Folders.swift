@@ -6,7 +6,8 @@ package import UbiquityModel
 extension BackingTree {
     private static let openFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
 
-    /// Opens a folder for listing and as a base of other calls. ELOOP for a link on the way, EXDEV for another filesystem.
+    /// Opens a folder for listing and as a base of other calls. ELOOP for a link on the way, EXDEV for another
+    /// filesystem.
     package func openFolder(at path: ItemPath) throws(Errno) -> OwnedDescriptor {
         var folder = OwnedDescriptor(try checked(clinux_open_beneath(rootDescriptor, ".", Self.openFlags)))
         var rest = path.names[...]
@@ -64,8 +65,8 @@ private func appendNames(_ records: UnsafeRawBufferPointer, to names: inout [Nam
     while offset + 19 < records.count {
         let length = Int(records.loadUnaligned(fromByteOffset: offset + 16, as: UInt16.self))
         let name = records[(offset + 19)..<(offset + length)].prefix { $0 != 0 }
-        // `.` and `..` are no names, and the only ones that the kernel gives which are none (longer than 255 bytes exist on foreign
-        // filesystems only, on which the driver can make none either).
+        // `.` and `..` are no names, and the only ones that the kernel gives which are none (longer than 255 bytes
+        // exist on foreign filesystems only, on which the driver can make none either).
         if let name = try? Name(bytes: name) { names.append(name) }
         offset += length
     }

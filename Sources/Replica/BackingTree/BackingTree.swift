@@ -3,8 +3,8 @@ internal import Glibc
 package import SystemPackage
 package import UbiquityModel
 
-/// The container's files on the local disk, at their own paths. Every access is relative to a descriptor, follows no link and leaves
-/// neither the tree nor its filesystem.
+/// The container's files on the local disk, at their own paths. Every access is relative to a descriptor, follows no
+/// link and leaves neither the tree nor its filesystem.
 package final class BackingTree: Sendable {
     private let root: OwnedDescriptor
     /// `syncfs` and listing refuse an `O_PATH` descriptor.
@@ -44,15 +44,18 @@ package final class BackingTree: Sendable {
         // One call for the inodes that carry nothing of ours, which are most.
         if kind == .file || kind == .folder {
             let names = try ExtendedAttributes.names(descriptor)
-            if kind == .file, names.contains(placeholderName) { placeholder = try PlaceholderOperations.read(descriptor) }
+            if kind == .file, names.contains(placeholderName) {
+                placeholder = try PlaceholderOperations.read(descriptor)
+            }
             if names.contains(modeName) { mode = try InodeMode.get(descriptor, status: status.mode) & 0o777 }
         }
         return LocalState(
             key: try InodeKey(descriptor: descriptor),
             kind: kind,
             size: placeholder?.size ?? status.size,
-            modified: placeholder?.modified ?? Timestamp(status: status.modified_seconds, status.modified_nanoseconds),
-            changed: Timestamp(status: status.changed_seconds, status.changed_nanoseconds),
+            modified: placeholder?.modified
+                ?? Timestamp(seconds: status.modified_seconds, nanoseconds: status.modified_nanoseconds),
+            changed: Timestamp(seconds: status.changed_seconds, nanoseconds: status.changed_nanoseconds),
             mode: placeholder?.mode ?? mode,
             linkCount: status.links,
             placeholder: placeholder
@@ -62,8 +65,8 @@ package final class BackingTree: Sendable {
     private static let placeholderName = Array(ExtendedAttributes.placeholder.utf8)
     private static let modeName = Array(ExtendedAttributes.mode.utf8)
 
-    /// Opens a regular file for reading if the name still stands for that inode: ESTALE otherwise, ENOENT if there is none. Never waits
-    /// for a fifo nor wakes a device.
+    /// Opens a regular file for reading if the name still stands for that inode: ESTALE otherwise, ENOENT if there is
+    /// none. Never waits for a fifo nor wakes a device.
     package func openFile(
         in directory: Int32,
         _ name: Name,

@@ -26,7 +26,8 @@ package struct ByteRangeSet: Hashable, Sendable {
     package func contains(_ range: Range<Int64>) -> Bool {
         guard !range.isEmpty else { return true }
         let index = firstIndex { $0.upperBound > range.lowerBound }
-        return index < ranges.count && ranges[index].lowerBound <= range.lowerBound && ranges[index].upperBound >= range.upperBound
+        return index < ranges.count && ranges[index].lowerBound <= range.lowerBound
+            && ranges[index].upperBound >= range.upperBound
     }
 
     /// The parts of `range` that are not there, in order.
@@ -69,7 +70,9 @@ extension ByteRangeSet {
     package init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
         while !reader.isAtEnd {
-            guard let lower = reader.integer(Int64.self), let upper = reader.integer(Int64.self), 0 <= lower, lower < upper else {
+            guard let lower = reader.integer(Int64.self), let upper = reader.integer(Int64.self), 0 <= lower,
+                lower < upper
+            else {
                 return nil
             }
             insert(lower..<upper)

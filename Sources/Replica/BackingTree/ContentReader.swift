@@ -1,5 +1,5 @@
-package import Chunking
 internal import CLinux
+package import Chunking
 package import SystemPackage
 package import UbiquityModel
 
@@ -37,7 +37,9 @@ package enum ContentReader {
             // Shorter than it was, or longer.
             if count == 0 || offset + Int64(count) > before.size { throw .changed }
             offset += Int64(count)
-            do { try chunker.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), emit: emit) } catch { throw .stopped(error) }
+            do { try chunker.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), emit: emit) } catch {
+                throw .stopped(error)
+            }
         }
         let result: (manifest: Manifest, content: ContentID)
         do { result = try chunker.finish(emit: emit) } catch { throw .stopped(error) }

@@ -76,14 +76,16 @@ package enum ExtendedAttributes {
         return result
     }
 
-    /// Sets what differs and removes what is not named. Returns those that the disk has no room for (ext4 holds about 4 KiB an inode).
+    /// Sets what differs and removes what is not named. Returns those that the disk has no room for (ext4 holds about 4
+    /// KiB an inode).
     package static func replaceSynced(_ descriptor: Int32, with wanted: [[UInt8]: [UInt8]]) throws(Errno) -> [[UInt8]] {
         let present = try synced(descriptor)
         for name in present.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) where wanted[name] == nil {
             try remove(descriptor, terminated(name))
         }
         var refused = [[UInt8]]()
-        for (name, value) in wanted.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) where present[name] != value {
+        for (name, value) in wanted.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) })
+        where present[name] != value {
             // Whatever another device sends, our own attributes are never set this way.
             guard isSynced(name) else {
                 refused.append(name)

@@ -3,7 +3,8 @@ package import UbiquityModel
 
 /// Where each local folder is: from its inode to its parent's inode and its name there. In memory only.
 ///
-/// The driver keeps it right as programs make, move and remove folders; the engine, where it scans or acts without a mount.
+/// The driver keeps it right as programs make, move and remove folders; the engine, where it scans or acts without a
+/// mount.
 package final class FolderIndex: Sendable {
     package struct Entry: Hashable, Sendable {
         package var parent: InodeKey

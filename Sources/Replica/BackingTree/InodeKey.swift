@@ -66,7 +66,9 @@ extension InodeKey {
     package var bytes: [UInt8] {
         var result = [UInt8]()
         result.reserveCapacity(32)
-        for word in [tag, words.0, words.1, words.2] { withUnsafeBytes(of: word.littleEndian) { result.append(contentsOf: $0) } }
+        for word in [tag, words.0, words.1, words.2] {
+            withUnsafeBytes(of: word.littleEndian) { result.append(contentsOf: $0) }
+        }
         while result.count > 8, result.last == 0 { result.removeLast() }
         return result
     }
@@ -85,5 +87,7 @@ extension InodeKey {
 }
 
 extension InodeKey: CustomStringConvertible {
-    package var description: String { "inode \(String(tag, radix: 16)):\(String(words.0, radix: 16)):\(String(words.1, radix: 16))" }
+    package var description: String {
+        "inode \(String(tag, radix: 16)):\(String(words.0, radix: 16)):\(String(words.1, radix: 16))"
+    }
 }

@@ -4,8 +4,9 @@ package import SystemPackage
 
 /// The permission bits of backing inodes.
 ///
-/// The owner of a 0444 file may neither set its attributes nor fill it. So, unless the service may do everything (root), a file keeps
-/// u+rw and a folder u+rwx on disk; a true mode that lacks these lies in an attribute, and the driver reports and enforces it.
+/// The owner of a 0444 file may neither set its attributes nor fill it. So, unless the service may do everything
+/// (root), a file keeps u+rw and a folder u+rwx on disk; a true mode that lacks these lies in an attribute, and the
+/// driver reports and enforces it.
 package enum InodeMode {
     private static let isPrivileged = geteuid() == 0
 
@@ -41,7 +42,9 @@ package enum InodeMode {
     /// The true mode (up to 0o7777) of an inode whose `st_mode` is known.
     package static func get(_ descriptor: Int32, status mode: UInt32) throws(Errno) -> UInt16 {
         let visible = UInt16(mode & 0o7777)
-        guard let bytes = try ExtendedAttributes.get(descriptor, ExtendedAttributes.mode), bytes.count == 2 else { return visible }
+        guard let bytes = try ExtendedAttributes.get(descriptor, ExtendedAttributes.mode), bytes.count == 2 else {
+            return visible
+        }
         return (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) & 0o7777
     }
 }

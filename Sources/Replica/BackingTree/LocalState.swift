@@ -22,7 +22,8 @@ package enum LocalKind: UInt8, Sendable, Hashable {
 package struct LocalState: Hashable, Sendable {
     package var key: InodeKey
     package var kind: LocalKind
-    /// Bytes. For a dataless file this, `modified` and `mode` are the placeholder's: the inode's own are no evidence of anything.
+    /// Bytes. For a dataless file this, `modified` and `mode` are the placeholder's: the inode's own are no evidence of
+    /// anything.
     package var size: Int64
     package var modified: Timestamp
     /// The inode's change time.
@@ -80,10 +81,6 @@ package struct LocalEvidence: Hashable, Sendable {
             isDataless: state.isDataless
         )
     }
-}
-
-extension Timestamp {
-    init(status seconds: Int64, _ nanoseconds: Int64) { self.init(seconds: seconds, nanoseconds: nanoseconds) }
 }
 
 /// `fstat`, as a value.

@@ -2,7 +2,8 @@ package import UbiquityModel
 
 /// What stands for the content of a dataless file: kept in an extended attribute of its inode.
 ///
-/// While it is there, the inode's own size, times and data are never evidence of a local change, and are put right from it.
+/// While it is there, the inode's own size, times and data are never evidence of a local change, and are put right from
+/// it.
 package struct Placeholder: Hashable, Sendable {
     package var revision: RevisionID
     /// Bytes.
@@ -22,8 +23,8 @@ package struct Placeholder: Hashable, Sendable {
 extension Placeholder {
     private static let encodedCount = 35
 
-    /// Version (1 byte), revision (16), size (8), modification time (8), mode (2); big-endian. Readers of version 1 accept, and do not
-    /// need, bytes that follow.
+    /// Version (1 byte), revision (16), size (8), modification time (8), mode (2); big-endian. Readers of version 1
+    /// accept, and do not need, bytes that follow.
     package var encoded: [UInt8] {
         var writer = ByteWriter()
         writer.integer(FormatVersion.placeholder)

@@ -11,8 +11,8 @@ package import UbiquityModel
 package final class PlaceholderFile: Sendable {
     package let key: InodeKey
     private let file: OwnedDescriptor
-    /// Orders writing, finishing and discarding, so that no late chunk reaches an inode that is whole or discarded. Held across system
-    /// calls on this one inode, and nothing but `state` is locked under it.
+    /// Orders writing, finishing and discarding, so that no late chunk reaches an inode that is whole or discarded.
+    /// Held across system calls on this one inode, and nothing but `state` is locked under it.
     private let filling = Mutex(())
     /// What is there, for readers. A leaf: memory work only.
     private let state: Mutex<State>
@@ -93,8 +93,8 @@ package final class PlaceholderFile: Sendable {
         }
     }
 
-    /// When all is there: fsync, modification time, mode, and last the placeholder's removal. The file is then whole; again, it is just
-    /// looked at. Throws ESTALE once discarded, EAGAIN while anything is missing.
+    /// When all is there: fsync, modification time, mode, and last the placeholder's removal. The file is then whole;
+    /// again, it is just looked at. Throws ESTALE once discarded, EAGAIN while anything is missing.
     package func finish() throws(Errno) -> LocalState {
         try filling.withLock { _ throws(Errno) in
             let (phase, placeholder) = state.withLock { ($0.phase, $0.placeholder) }
@@ -110,7 +110,8 @@ package final class PlaceholderFile: Sendable {
         }
     }
 
-    /// The content is no longer wanted in this inode (O_TRUNC, replacement): returns when no write is going on, and later ones do nothing.
+    /// The content is no longer wanted in this inode (O_TRUNC, replacement): returns when no write is going on, and
+    /// later ones do nothing.
     package func discard() {
         filling.withLock { _ in
             state.withLock { if $0.phase == .filling { $0.phase = .discarded } }

@@ -39,7 +39,8 @@ package enum PlaceholderOperations {
 
     /// Gives up the content of a whole file that the cloud has: attribute, fsync, punch, modification time, fsync.
     ///
-    /// The caller made sure that nobody has it open and that it is unchanged. If the attribute does not fit, nothing is done.
+    /// The caller made sure that nobody has it open and that it is unchanged. If the attribute does not fit, nothing is
+    /// done.
     package static func evict(_ descriptor: Int32, as placeholder: Placeholder) throws(Errno) -> LocalState {
         try write(placeholder, to: descriptor)
         try checked(clinux_fsync(descriptor))
@@ -49,7 +50,8 @@ package enum PlaceholderOperations {
         return try BackingTree.observe(descriptor: descriptor)
     }
 
-    /// O_TRUNC and truncation to 0 of a dataless file: truncates, then removes the attribute. It is then an ordinary, changed file.
+    /// O_TRUNC and truncation to 0 of a dataless file: truncates, then removes the attribute. It is then an ordinary,
+    /// changed file.
     package static func truncate(_ descriptor: Int32) throws(Errno) {
         let mode = try read(descriptor)?.mode
         try checked(clinux_truncate(descriptor, 0))
@@ -57,7 +59,8 @@ package enum PlaceholderOperations {
         try ExtendedAttributes.remove(descriptor, ExtendedAttributes.placeholder)
     }
 
-    /// Times and mode of a dataless file that a program, or another device, sets. Returns the placeholder as it is then.
+    /// Times and mode of a dataless file that a program, or another device, sets. Returns the placeholder as it is
+    /// then.
     package static func setAttributes(
         _ descriptor: Int32,
         modified: Timestamp?,
@@ -80,7 +83,7 @@ package enum PlaceholderOperations {
     package static func repair(_ descriptor: Int32) throws(Errno) -> Bool {
         guard let placeholder = try read(descriptor) else { return false }
         let status = try status(of: descriptor)
-        let modified = Timestamp(status: status.modified_seconds, status.modified_nanoseconds)
+        let modified = Timestamp(seconds: status.modified_seconds, nanoseconds: status.modified_nanoseconds)
         guard status.size != placeholder.size || modified != placeholder.modified else { return false }
         if status.size != placeholder.size { try checked(clinux_truncate(descriptor, placeholder.size)) }
         try setModified(descriptor, placeholder.modified)

@@ -23,7 +23,9 @@ enum ItemColumns {
         case .symlink(let target):
             values += [.null, .null, .integer(Int64(target.count)), .blob(target)]
         case .file(let file):
-            values += [.identifier(file.revision), file.content.map { .blob($0.bytes) } ?? .null, .integer(file.size), .null]
+            values += [
+                .identifier(file.revision), file.content.map { .blob($0.bytes) } ?? .null, .integer(file.size), .null,
+            ]
         }
         values.append(.integer(attributes.modified.nanoseconds))
         values.append(.integer(Int64(attributes.mode)))
@@ -53,7 +55,13 @@ enum ItemColumns {
         case .symlink: return row.blob(7).map { .symlink(target: $0) }
         case .file:
             guard let revision = row.identifier(4, RevisionKindTag.self) else { return nil }
-            return .file(FileContent(revision: revision, content: row.blob(5).flatMap { ContentID(bytes: $0) }, size: row.integer(6)))
+            return .file(
+                FileContent(
+                    revision: revision,
+                    content: row.blob(5).flatMap { ContentID(bytes: $0) },
+                    size: row.integer(6)
+                )
+            )
         case nil: return nil
         }
     }

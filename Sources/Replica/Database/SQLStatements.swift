@@ -16,7 +16,8 @@ enum SQLValue {
 
 /// The current row of a statement that is being stepped through. Not to be kept.
 ///
-/// Rows go straight to and from SQLite: through GRDB's values and rows a row took three times as long (1,000,000 rows: 53 s).
+/// Rows go straight to and from SQLite: through GRDB's values and rows a row took three times as long (1,000,000 rows:
+/// 53 s).
 struct SQLRow {
     fileprivate let statement: OpaquePointer
 
@@ -35,7 +36,9 @@ struct SQLRow {
 
     /// `nil` for anything but 16 bytes.
     func identifier<Kind>(_ index: Int, _ kind: Kind.Type) -> Identifier<Kind>? {
-        guard let bytes = sqlite3_column_blob(statement, Int32(index)), sqlite3_column_bytes(statement, Int32(index)) == 16 else {
+        guard let bytes = sqlite3_column_blob(statement, Int32(index)),
+            sqlite3_column_bytes(statement, Int32(index)) == 16
+        else {
             return nil
         }
         return Identifier(
@@ -49,7 +52,11 @@ struct SQLRow {
 extension Database {
     func run(_ sql: String, _ values: [SQLValue]) throws { try step(sql, values) { _ in false } }
 
-    func rows<Element>(_ sql: String, _ values: [SQLValue] = [], _ decode: (SQLRow) throws -> Element) throws -> [Element] {
+    func rows<Element>(
+        _ sql: String,
+        _ values: [SQLValue] = [],
+        _ decode: (SQLRow) throws -> Element
+    ) throws -> [Element] {
         var result: [Element] = []
         try step(sql, values) { row in
             result.append(try decode(row))
@@ -58,7 +65,8 @@ extension Database {
         return result
     }
 
-    func row<Element>(_ sql: String, _ values: [SQLValue] = [], _ decode: (SQLRow) throws -> Element) throws -> Element? {
+    func row<Element>(_ sql: String, _ values: [SQLValue] = [], _ decode: (SQLRow) throws -> Element) throws -> Element?
+    {
         var result: Element?
         try step(sql, values) { row in
             result = try decode(row)
@@ -72,7 +80,8 @@ extension Database {
         let cached = try cachedStatement(sql: sql)
         try withExtendedLifetime(cached) {
             let statement = cached.sqliteStatement
-            // A statement left in the middle of its rows would keep an old snapshot, and the log from being checkpointed.
+            // A statement left in the middle of its rows would keep an old snapshot, and the log from being
+            // checkpointed.
             defer { sqlite3_reset(statement) }
             for (index, value) in values.enumerated() { try check(value.bind(to: statement, at: Int32(index + 1))) }
             while true {
@@ -87,12 +96,16 @@ extension Database {
 
     private func check(_ code: Int32) throws {
         guard code != SQLITE_OK else { return }
-        throw DatabaseError(resultCode: ResultCode(rawValue: code), message: sqliteConnection.map { String(cString: sqlite3_errmsg($0)) })
+        throw DatabaseError(
+            resultCode: ResultCode(rawValue: code),
+            message: sqliteConnection.map { String(cString: sqlite3_errmsg($0)) }
+        )
     }
 }
 
 extension SQLValue {
-    /// SQLITE_TRANSIENT, a macro with a cast that Swift does not import: SQLite copies the bytes before the call returns.
+    /// SQLITE_TRANSIENT, a macro with a cast that Swift does not import: SQLite copies the bytes before the call
+    /// returns.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     fileprivate func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
@@ -103,7 +116,9 @@ extension SQLValue {
         case .blob(let bytes):
             // An empty array has no address, which would bind NULL.
             guard !bytes.isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
-            return bytes.withUnsafeBytes { sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), Self.copied) }
+            return bytes.withUnsafeBytes {
+                sqlite3_bind_blob(statement, index, $0.baseAddress, Int32($0.count), Self.copied)
+            }
         case .words(let high, let low):
             return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) {
                 sqlite3_bind_blob(statement, index, $0.baseAddress, 16, Self.copied)

@@ -9,7 +9,9 @@ enum Schema {
     static func prepare(_ database: Database, path: String) throws {
         let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try UInt32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        guard application == applicationID || (application == 0 && version == 0) else { throw ReplicaError.corrupted(path) }
+        guard application == applicationID || (application == 0 && version == 0) else {
+            throw ReplicaError.corrupted(path)
+        }
         guard version <= FormatVersion.stateDatabase else {
             throw ReplicaError.tooNew(what: path, version: version)
         }
@@ -19,8 +21,9 @@ enum Schema {
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
 
-    /// Ids are random, so tables are kept in order of arrival (rowid) with an index by id: a million rows are written without touching
-    /// a random page of wide rows each time. `pending` holds the ids on which `remote` and `synced` differ, in the same transactions.
+    /// Ids are random, so tables are kept in order of arrival (rowid) with an index by id: a million rows are written
+    /// without touching a random page of wide rows each time. `pending` holds the ids on which `remote` and `synced`
+    /// differ, in the same transactions.
     private static let tables = """
         CREATE TABLE remote (
             id BLOB NOT NULL UNIQUE,

@@ -19,7 +19,8 @@ extension StateDatabase {
         try writing { try ManifestTable.write($0, manifests) }
     }
 
-    /// Removes manifests of contents that neither tree names, but those of `kept`. They can be had from the server again.
+    /// Removes manifests of contents that neither tree names, but those of `kept`. They can be had from the server
+    /// again.
     package func pruneManifests(keeping kept: Set<ContentID> = []) throws(ReplicaError) {
         try writing { database in
             let unused = try database.rows(ManifestTable.unused) { $0.blob(0).flatMap { ContentID(bytes: $0) } }
@@ -42,7 +43,8 @@ extension StateDatabase {
         }
     }
 
-    /// Only what `PlaceholderFile.synchronize` returned: durable content. Those of other revisions of the item are dropped.
+    /// Only what `PlaceholderFile.synchronize` returned: durable content. Those of other revisions of the item are
+    /// dropped.
     package func write(
         ranges: ByteRangeSet,
         _ item: ItemID,

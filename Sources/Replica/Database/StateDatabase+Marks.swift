@@ -24,10 +24,14 @@ extension StateDatabase {
     /// What the server last gave this device, to tell it from a copy of itself.
     package func nonce() throws(ReplicaError) -> [UInt8]? { try reading { try MetaTable.read($0, .nonce) } }
 
-    package func setNonce(_ nonce: [UInt8]) throws(ReplicaError) { try writing { try MetaTable.write($0, .nonce, nonce) } }
+    package func setNonce(_ nonce: [UInt8]) throws(ReplicaError) {
+        try writing { try MetaTable.write($0, .nonce, nonce) }
+    }
 
     /// Whether the service said goodbye: else a scan is due.
-    package func wasStoppedCleanly() throws(ReplicaError) -> Bool { try reading { try MetaTable.read($0, .cleanStop) == [1] } }
+    package func wasStoppedCleanly() throws(ReplicaError) -> Bool {
+        try reading { try MetaTable.read($0, .cleanStop) == [1] }
+    }
 
     package func setStoppedCleanly(_ isClean: Bool) throws(ReplicaError) {
         try writing { try MetaTable.write($0, .cleanStop, [isClean ? 1 : 0]) }

@@ -59,13 +59,18 @@ enum PendingTable {
     static func refresh(_ database: Database, _ id: ItemID) throws {
         let id = SQLValue.identifier(id)
         let agree = try database.row(agrees, [id]) { $0.integer(0) != 0 } ?? false
-        try database.run(agree ? "DELETE FROM pending WHERE id = ?" : "INSERT OR IGNORE INTO pending (id) VALUES (?)", [id])
+        try database.run(
+            agree ? "DELETE FROM pending WHERE id = ?" : "INSERT OR IGNORE INTO pending (id) VALUES (?)",
+            [id]
+        )
     }
 
     static func fetch(_ database: Database, after id: ItemID?, limit: Int) throws -> [ItemID] {
         let values: [SQLValue] = [.blob(id?.bytes ?? []), .integer(Int64(limit))]
         return try database.rows("SELECT id FROM pending WHERE id > ? ORDER BY id LIMIT ?", values) { row in
-            guard let id = row.identifier(0, ItemKindTag.self) else { throw ReplicaError.corrupted("an id in the state database") }
+            guard let id = row.identifier(0, ItemKindTag.self) else {
+                throw ReplicaError.corrupted("an id in the state database")
+            }
             return id
         }
     }

@@ -3,7 +3,9 @@ package import UbiquityModel
 
 /// The remote tree: what the server last said.
 extension StateDatabase {
-    package func remote(_ id: ItemID) throws(ReplicaError) -> RemoteItem? { try reading { try RemoteTable.fetch($0, id) } }
+    package func remote(_ id: ItemID) throws(ReplicaError) -> RemoteItem? {
+        try reading { try RemoteTable.fetch($0, id) }
+    }
 
     /// The live items of a name: one, or several while some are only announced.
     package func remote(at place: Place) throws(ReplicaError) -> [RemoteItem] {
@@ -17,7 +19,9 @@ extension StateDatabase {
 
     /// Everything, tombstones too, in order of ids, in pages.
     package func remoteItems(after id: ItemID?, limit: Int) throws(ReplicaError) -> [RemoteItem] {
-        try reading { try RemoteTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))]) }
+        try reading {
+            try RemoteTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))])
+        }
     }
 
     /// The path of an item in the remote tree; `nil` if it or a folder above it is not known.
@@ -32,8 +36,8 @@ extension StateDatabase {
 
     /// A page of the feed, in one transaction: the items, their manifests, and up to where the log is known now.
     ///
-    /// An item is not written if a later state of it is known already (an answer to a commit may overtake the feed), unless
-    /// `overwriting`: for a full listing from a server that does not know our position.
+    /// An item is not written if a later state of it is known already (an answer to a commit may overtake the feed),
+    /// unless `overwriting`: for a full listing from a server that does not know our position.
     package func write(
         remote items: [RemoteItem],
         manifests: [ContentID: Manifest] = [:],

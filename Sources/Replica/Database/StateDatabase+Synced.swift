@@ -3,7 +3,9 @@ package import UbiquityModel
 
 /// The synced tree: what this device and the server last agreed on.
 extension StateDatabase {
-    package func synced(_ id: ItemID) throws(ReplicaError) -> SyncedItem? { try reading { try SyncedTable.fetch($0, id) } }
+    package func synced(_ id: ItemID) throws(ReplicaError) -> SyncedItem? {
+        try reading { try SyncedTable.fetch($0, id) }
+    }
 
     package func synced(at place: Place) throws(ReplicaError) -> SyncedItem? {
         try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id LIMIT 1", place.values).first }
@@ -21,7 +23,9 @@ extension StateDatabase {
 
     /// Everything, in order of ids, in pages.
     package func syncedItems(after id: ItemID?, limit: Int) throws(ReplicaError) -> [SyncedItem] {
-        try reading { try SyncedTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))]) }
+        try reading {
+            try SyncedTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))])
+        }
     }
 
     /// A folder's items at all depths, without itself, each after its folder.
@@ -109,7 +113,9 @@ enum SyncedTable {
         let next = ItemColumns.count
         var local: LocalEvidence?
         if let bytes = row.blob(next) {
-            guard let key = InodeKey(bytes: bytes) else { throw ReplicaError.corrupted("an inode's key in the state database") }
+            guard let key = InodeKey(bytes: bytes) else {
+                throw ReplicaError.corrupted("an inode's key in the state database")
+            }
             local = LocalEvidence(
                 key: key,
                 size: row.integer(next + 1),
@@ -118,6 +124,12 @@ enum SyncedTable {
                 isDataless: row.integer(next + 4) != 0
             )
         }
-        return SyncedItem(id: item.id, place: item.place, content: item.content, attributes: item.attributes, local: local)
+        return SyncedItem(
+            id: item.id,
+            place: item.place,
+            content: item.content,
+            attributes: item.attributes,
+            local: local
+        )
     }
 }

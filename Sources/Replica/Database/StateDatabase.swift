@@ -2,9 +2,9 @@ internal import GRDB
 
 /// The device's knowledge of one container: the remote and the synced tree, and what else must survive a restart.
 ///
-/// Synchronous and safe from any thread, but never to be called on Swift's cooperative pool. WAL with `synchronous = NORMAL`: after a
-/// power loss the newest transactions may be missing, never a part of one; what is missing is found again by comparing the trees.
-/// Writers queue; readers see the last committed state and do not wait for them.
+/// Synchronous and safe from any thread, but never to be called on Swift's cooperative pool. WAL with `synchronous =
+/// NORMAL`: after a power loss the newest transactions may be missing, never a part of one; what is missing is found
+/// again by comparing the trees. Writers queue; readers see the last committed state and do not wait for them.
 package final class StateDatabase: Sendable {
     private let pool: DatabasePool
 

@@ -65,7 +65,10 @@ package final class Staging: Sendable {
     /// The partly downloaded content of a revision, made if there is none, open for reading and writing.
     package func partFile(_ revision: RevisionID) throws(Errno) -> StagedFile {
         let name = Self.partName(revision)
-        return StagedFile(name: name, descriptor: try OwnedDescriptor(in: folder.raw, name, flags: O_RDWR | O_CREAT, mode: 0o600))
+        return StagedFile(
+            name: name,
+            descriptor: try OwnedDescriptor(in: folder.raw, name, flags: O_RDWR | O_CREAT, mode: 0o600)
+        )
     }
 
     /// Removes a file, link or whole folder; one that is not there is no error.

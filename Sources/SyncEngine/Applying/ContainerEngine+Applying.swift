@@ -101,6 +101,8 @@ extension ContainerEngine {
 
     private func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
         let replica = replica
+        // Whoever opens it at once finds its content, although its row is written later.
+        if case .file(let file) = remote.content { downloader.known.note(file.revision, of: remote.id) }
         do {
             return try await BlockingPool.shared.run { try Preparation.stage(remote, in: replica) }
         } catch {
@@ -135,7 +137,7 @@ extension ContainerEngine {
             candidate,
             staged: staged
         ) else { return }
-        if let old = candidate.synced, case .file(let file) = old.content { noteReplaced(file.revision, of: candidate.id) }
+        if let old = candidate.synced, case .file(let file) = old.content { downloader.known.note(file.revision, of: candidate.id) }
         await settleApplied(remote, state, found.place, pass)
         candidate.found?.state = state
         if var row = pass.syncedRow(candidate.id) {
@@ -359,11 +361,6 @@ extension ContainerEngine {
     }
 
     private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? { pass.localFolders[item] ?? folderKey(of: item) }
-
-    /// Whoever still has the replaced content open may go on reading it.
-    private func noteReplaced(_ revision: RevisionID, of item: ItemID) {
-        downloader.replaced.note(revision, of: item)
-    }
 
     /// A value that carries the pass across tasks that all run on the engine's own thread.
     ///

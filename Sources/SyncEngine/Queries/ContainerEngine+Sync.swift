@@ -58,7 +58,7 @@ extension ContainerEngine {
             case .waiting, .connecting, .listing, .live: break
             }
             if core.isSettled, position.counter >= head, host.isDrained {
-                guard let counts = try? replica.database.counts(), counts.pending == 0 else {
+                guard let differing = try? replica.database.differing(limit: 1), differing.isEmpty else {
                     handle(.remoteChanged)
                     if let failed = unsyncable() { throw .itemsInError(failed) }
                     try await pause(until: end)

@@ -64,7 +64,8 @@ extension ContainerEngine {
     private func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
         let deletions = sends.filter(isDeletion)
         guard !deletions.isEmpty else { return sends }
-        let ids = deletions.map(\.candidate.id)
+        let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
+        guard !ids.isEmpty else { return sends }
         let total = (try? replica.database.counts().synced) ?? 0
         let isHeld = ids.contains { heldDeletions.contains($0) }
         if !isHeld, deletionGuard.admits(ids.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) { return sends }
@@ -76,8 +77,19 @@ extension ContainerEngine {
         heldDeletions.formUnion(ids)
         storeHeld()
         logger.warning("deletions are held", metadata: ["count": "\(heldDeletions.count)"])
-        for deletion in deletions { deletion.candidate.verdict = .parked }
-        return sends.filter { !isDeletion($0) }
+        let held = Set(ids)
+        for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
+        return sends.filter { !held.contains($0.candidate.id) }
+    }
+
+    /// `git gc` packs a repository's objects and removes the loose ones: hundreds of deletions that lose nothing, in a `.git` that
+    /// stays.
+    private func tidiesRepository(_ candidate: Candidate) -> Bool {
+        let names = remotePath(of: candidate.id).names
+        guard let index = names.lastIndex(where: { $0.bytes.elementsEqual(".git".utf8) }), index < names.count - 1 else {
+            return false
+        }
+        return (try? resolve(ItemPath(Array(names[...index])))) != nil
     }
 
     func storeHeld() {

@@ -24,44 +24,47 @@ struct Downloader: Sendable {
     let cloud: any Cloud
     let replica: Replica
     let meter: TransferMeter
-    let replaced = ReplacedRevisions()
+    let known = KnownRevisions()
 
     // MARK: What to fetch
 
     /// The item that a placeholder stands for, and its chunks.
     func source(of file: PlaceholderFile) async throws(FillError) -> ContentFiller.Source {
         let revision = file.placeholder.revision
-        let replica = replica
-        let key = file.key
-        let found = try await disk { () -> (ItemID, Name, FileContent)? in
-            for row in try replica.database.synced(key: key) {
-                guard case .file(var content) = row.content, content.revision == revision else { continue }
-                if content.content == nil, case .file(let remote)? = try replica.database.remote(row.id)?.content,
-                    remote.revision == revision
-                {
-                    content = remote
-                }
-                return (row.id, row.place.name, content)
+        let (replica, key) = (replica, file.key)
+        let noted = known.item(of: revision)
+        let found = try await disk { () -> (item: ItemID, name: Name, content: FileContent?)? in
+            let rows = try replica.database.synced(key: key)
+            guard let row = rows.first(where: { Self.file($0.content, revision) != nil }) else {
+                guard let noted, let remote = try replica.database.remote(noted) else { return nil }
+                return (noted, remote.place.name, Self.file(remote.content, revision))
             }
-            return nil
+            // The row of an announced item knows no content; the remote one may, by now.
+            let agreed = Self.file(row.content, revision)
+            let remote = try replica.database.remote(row.id).flatMap { Self.file($0.content, revision) }
+            return (row.id, row.place.name, agreed?.content == nil ? remote ?? agreed : agreed)
         }
-        guard let (item, name, content) = found else { return try await sourceOfOldRevision(file) }
+        guard let found else { throw .gone }
+        guard let content = found.content else { return try await sourceOfOldRevision(found.item, revision) }
         guard let id = content.content else {
-            return ContentFiller.Source(item: item, path: name.description, manifest: nil)
+            return ContentFiller.Source(item: found.item, path: found.name.description, manifest: nil)
         }
         let manifest = try await manifest(of: id, size: content.size)
-        return ContentFiller.Source(item: item, path: name.description, manifest: manifest)
+        return ContentFiller.Source(item: found.item, path: found.name.description, manifest: manifest)
+    }
+
+    private static func file(_ content: ItemContent, _ revision: RevisionID) -> FileContent? {
+        if case .file(let file) = content, file.revision == revision { return file }
+        return nil
     }
 
     /// A newer revision has taken the item's place while somebody still has the old one open.
-    private func sourceOfOldRevision(_ file: PlaceholderFile) async throws(FillError) -> ContentFiller.Source {
-        let revision = file.placeholder.revision
-        guard let row = replaced.item(of: revision) else { throw .gone }
+    private func sourceOfOldRevision(_ item: ItemID, _ revision: RevisionID) async throws(FillError) -> ContentFiller.Source {
         let versions: [ItemVersion]
-        do { versions = try await cloud.versions(container, item: row) } catch { throw .cloud(error) }
+        do { versions = try await cloud.versions(container, item: item) } catch { throw .cloud(error) }
         guard let version = versions.first(where: { $0.revision == revision }) else { throw .gone }
         let manifest = try await manifest(of: version.content, size: version.size)
-        return ContentFiller.Source(item: row, path: version.name.description, manifest: manifest)
+        return ContentFiller.Source(item: item, path: version.name.description, manifest: manifest)
     }
 
     /// A content's chunks: remembered, or asked for and verified against its name.

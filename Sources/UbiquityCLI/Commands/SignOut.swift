@@ -30,9 +30,17 @@ struct SignOut: AsyncParsableCommand {
         // The token is of no use from now on; offline it stays in the list of devices until it is revoked elsewhere.
         let name = account.credentials.deviceName
         try? await AccountCloud.ask(name) { (cloud, _) async throws(CloudError) in try await cloud.revoke(deviceNamed: name) }
+        // Nothing of this account comes back under another one, not even an import that was begun.
+        var table = try MountTable.load(home)
+        table.entries = []
+        try table.save(home)
         try Account.remove(home)
         if account.serverIsEmbedded { try EmbeddedServer.stop(home) }
-        if erase { try Erasing.erase(home, account) }
+        if erase {
+            try Erasing.erase(home, account)
+            Terminal.write("signed out; the local copy is deleted")
+            return
+        }
         let kept = unsent > 0 ? "; \(unsent) changes that have not been sent are kept here" : ""
         Terminal.write("signed out; sign in again to get your documents back\(kept)")
     }

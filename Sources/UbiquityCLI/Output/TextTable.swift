@@ -17,7 +17,8 @@ struct TextTable {
             let cells = row.enumerated().map { column, cell in
                 column == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[column] - cell.count)
             }
-            let line = cells.joined(separator: "  ")
+            var line = cells.joined(separator: "  ")
+            while line.last == " " { line.removeLast() }
             Terminal.write(index == 0 ? Terminal.styled(line, .dim) : line)
         }
     }

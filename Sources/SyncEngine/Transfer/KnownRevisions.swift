@@ -1,9 +1,9 @@
 import Synchronization
 import UbiquityModel
 
-/// Revisions that were replaced here while somebody may still have them open: their chunks stay fetchable, this says of which
-/// item they are. Bounded: the oldest are forgotten.
-final class ReplacedRevisions: Sendable {
+/// Of which item a placeholder's revision is, where the synced tree does not say: while its row is not written yet, and after it
+/// was replaced here while somebody still has it open. Bounded: the oldest are forgotten.
+final class KnownRevisions: Sendable {
     private static let limit = 10_000
 
     private struct State: Sendable {
