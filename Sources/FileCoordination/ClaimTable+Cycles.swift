@@ -7,7 +7,11 @@ extension ClaimTable {
         /// An ordinary program, by its process.
         case process(Int32)
 
-        init(_ entry: Entry) { self = entry.party.map { .party($0) } ?? .process(entry.pid) }
+        // Not inlined: Swift 6.3.1's optimizer fails on the callers otherwise ("ownership error" in CopyPropagation).
+        @inline(never)
+        init(_ entry: Entry) {
+            if let party = entry.party { self = .party(party) } else { self = .process(entry.pid) }
+        }
     }
 
     private struct Edge {
@@ -33,19 +37,33 @@ extension ClaimTable {
 
     /// Whom one waits for, in the order of the queue: the same table gives the same cycle.
     private func edges(from node: Node, in situation: ClaimSituation) -> [Edge] {
-        let own = held.filter { Node($0) == node }
+        let own = claims(heldBy: node)
         var edges = [Edge]()
-        for (index, entry) in waiting.enumerated() {
-            // A process waits when one of its connections does.
-            if Node(entry) == node || .process(entry.pid) == node {
-                let blockers = blockers(of: entry, behind: Array(waiting[..<index]), situation.writers, now: situation.now)
-                edges += blockers.compactMap { blocker in self.node(blocker).map { Edge(to: $0, holder: blocker.holder) } }
-            } else if let part = entry.parts.first, own.contains(where: { entry.family.ancestors.contains($0.id) }) {
-                // A claim ends only when what runs within it has ended.
-                edges.append(Edge(to: Node(entry), holder: entry.holder(part, isHeld: false)))
-            }
-        }
+        for index in waiting.indices { edges += self.edges(from: node, holding: own, waitingAt: index, in: situation) }
         return edges
+    }
+
+    private func claims(heldBy node: Node) -> Set<ClaimID> {
+        var own: Set<ClaimID> = []
+        for entry in held where Node(entry) == node { own.insert(entry.id) }
+        return own
+    }
+
+    private func edges(
+        from node: Node,
+        holding own: Set<ClaimID>,
+        waitingAt index: Int,
+        in situation: ClaimSituation
+    ) -> [Edge] {
+        let entry = waiting[index]
+        // A process waits when one of its connections does.
+        if Node(entry) == node || .process(entry.pid) == node {
+            let blockers = blockers(of: entry, behind: Array(waiting[..<index]), situation.writers, now: situation.now)
+            return blockers.compactMap { blocker in self.node(blocker).map { Edge(to: $0, holder: blocker.holder) } }
+        }
+        // A claim ends only when what runs within it has ended.
+        guard let part = entry.parts.first, entry.family.ancestors.contains(where: own.contains) else { return [] }
+        return [Edge(to: Node(entry), holder: entry.holder(part, isHeld: false))]
     }
 
     /// The engine waits for nobody while it exchanges.

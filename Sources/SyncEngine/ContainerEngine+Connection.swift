@@ -111,6 +111,7 @@ extension ContainerEngine {
         }
         position = page.position
         for item in page.items where !item.isAnnounced { host.filler.contentArrived(for: item.id) }
+        if core.parkedCount > 0 { for item in page.items { handle(.woken(.item(item.id))) } }
         if !page.items.isEmpty { handle(.remoteChanged) }
     }
 }

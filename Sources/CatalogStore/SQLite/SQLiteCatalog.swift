@@ -27,7 +27,7 @@ package final class SQLiteCatalog: Catalog {
             // GRDB sets NORMAL, which may lose the last commits with the power. What was answered must be there.
             try db.execute(sql: "PRAGMA synchronous = FULL")
             // In KiB, for the writer alone: it looks up random ids all the time.
-            try db.execute(sql: "PRAGMA cache_size = -16384")
+            try db.execute(sql: "PRAGMA cache_size = -32768")
             // In pages: fewer checkpoints for imports of many items.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 4000")
             try Schema.migrate(db)

@@ -90,6 +90,11 @@ extension ContainerEngine {
             candidate.verdict = .parked
             return
         }
+        if remote.isAnnounced, ((try? observe(place)) ?? nil) != nil {
+            // An announcement claims no name: who it is shows when its content is known.
+            candidate.verdict = .parked
+            return
+        }
         guard let staged = await stage(candidate, remote) else { return }
         guard let state = await perform(
             .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent), path, candidate, staged: staged)

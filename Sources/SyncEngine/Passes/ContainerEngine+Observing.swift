@@ -46,18 +46,28 @@ extension ContainerEngine {
     }
 
     private func collectNew(_ place: LocalPlace, _ parent: ItemID, _ state: LocalState, _ work: Work, into pass: Pass) throws {
+        let there = try replica.database.remote(at: Place(parent: parent, name: place.name))
+        let hasOneName = state.linkCount == 1 || state.kind == .folder
         let id: ItemID
-        if state.linkCount == 1 || state.kind == .folder, let known = newItems[state.key] {
+        if hasOneName, let known = newItems[state.key] {
             id = known
+        } else if let announced = there.first(where: isOwnAnnouncement), pass.candidates[announced.id] == nil {
+            // Announced before a restart: its content goes on from there.
+            id = announced.id
         } else {
             id = .random()
-            if state.linkCount == 1 || state.kind == .folder { newItems[state.key] = id }
         }
+        if hasOneName { newItems[state.key] = id }
         try found(id, place, parent, state, nil, work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
-        let there = try replica.database.remote(at: Place(parent: parent, name: place.name))
         candidate.rival = there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id }
         candidate.remote = try replica.database.remote(id)
+    }
+
+    /// An item of which this device has announced name and size, and never sent the content.
+    func isOwnAnnouncement(_ remote: RemoteItem) -> Bool {
+        guard remote.isAnnounced, !remote.isDeleted, remote.author == deviceName else { return false }
+        return (try? replica.database.synced(remote.id)) ?? nil == nil
     }
 
     /// The item of a synced row whose name is free now: it was deleted, or its inode is elsewhere.

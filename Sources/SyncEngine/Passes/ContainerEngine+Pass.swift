@@ -232,6 +232,12 @@ extension ContainerEngine {
         if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false {
             return .send([.revive])
         }
+        if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote, isOwnAnnouncement(remote),
+            case .file(let file) = remote.content
+        {
+            // The file went before its content was sent: the announcement is taken back.
+            return .send([.delete(base: file.revision)])
+        }
         return Planner.decide(
             local: candidate.local,
             synced: agreed,

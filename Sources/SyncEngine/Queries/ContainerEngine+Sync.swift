@@ -58,7 +58,7 @@ extension ContainerEngine {
             case .waiting, .connecting, .listing, .live: break
             }
             if core.isSettled, position.counter >= head, host.isDrained {
-                guard let differing = try? replica.database.differing(limit: 1), differing.isEmpty else {
+                guard isAllApplied() else {
                     handle(.remoteChanged)
                     if let failed = unsyncable() { throw .itemsInError(failed) }
                     try await pause(until: end)
@@ -72,6 +72,17 @@ extension ContainerEngine {
             }
             progress(currentProgress())
             try await pause(until: end)
+        }
+    }
+
+    /// Nothing differs any more, but for announcements whose name is taken until their content is known.
+    private func isAllApplied() -> Bool {
+        var last: ItemID?
+        while true {
+            guard let differing = try? replica.database.differences(after: last, limit: 100) else { return false }
+            let isDone = differing.allSatisfy { $0.synced == nil && ($0.remote?.isAnnounced ?? false) }
+            guard isDone, let end = differing.last?.id else { return isDone }
+            last = end
         }
     }
 

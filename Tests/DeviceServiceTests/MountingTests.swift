@@ -1,0 +1,81 @@
+import Glibc
+import TestSupport
+import Testing
+import UbiquityControl
+import UbiquityModel
+
+@testable import DeviceService
+
+@Suite struct MountingTests {
+    @Test func `the table of mounts is read with its escapes`() {
+        let text = """
+            22 1 8:1 / / rw,relatime shared:1 master:2 - ext4 /dev/sda1 rw
+            40 22 0:35 / /home/a/My\\040Files rw,nosuid - fuse.ubiquity Docu\\134ments rw,user_id=0
+            41 22 0:36 / /x rw
+            short
+
+            """
+        let mounts = MountInfo.parse(Array(text.utf8))
+        #expect(mounts.map(\.type) == ["ext4", "fuse.ubiquity"])
+        #expect(mounts.map { String(decoding: $0.mountPoint, as: UTF8.self) } == ["/", "/home/a/My Files"])
+        #expect(mounts.last?.source == "Docu\\ments")
+        #expect(mounts.last?.isUbiquity == true)
+    }
+
+    @Test func `a mount point is made, and its condition told`() async throws {
+        try await withScratchFolder { folder in
+            let point = try MountPoint.prepare(Array((folder + "/deep/point/").utf8))
+            #expect(point == ControlPath(folder + "/deep/point"))
+            #expect(try MountPoint.condition(of: point) == .empty)
+            try Files.write("x", to: folder + "/deep/point/file")
+            #expect(try MountPoint.condition(of: point) == .occupied)
+            let file = #expect(throws: ControlError.self) {
+                try MountPoint.condition(of: ControlPath(folder + "/deep/point/file"))
+            }
+            #expect(file?.why == "it is not a folder")
+        }
+    }
+
+    @Test func `containers of one name in two accounts have a folder each`() async throws {
+        try await withScratchFolder { folder in
+            let home = try HomeDirectories(home: folder)
+            func info(_ byte: UInt8, isReadOnly: Bool = false) -> ContainerInfo {
+                ContainerInfo(
+                    id: .documents,
+                    key: [UInt8](repeating: byte, count: 32),
+                    layout: .drive,
+                    isCaseInsensitive: false,
+                    isReadOnly: isReadOnly
+                )
+            }
+            let first = try ContainerFolder.ensure(info(1), home)
+            let second = try ContainerFolder.ensure(info(2), home)
+            #expect(first.path == home.containers + "/Documents")
+            #expect(second.path == home.containers + "/Documents~2")
+            // Whoever signs in again finds his own, with what has changed about it.
+            let again = try ContainerFolder.ensure(info(1, isReadOnly: true), home)
+            #expect(again.path == first.path)
+            #expect(try ContainerFolder.all(home).map(\.info) == [info(1, isReadOnly: true), info(2)])
+        }
+    }
+
+    @Test func `the table keeps one mount a container`() throws {
+        var table = MountTable()
+        table["A"] = MountTable.Entry(container: "A", mountPoint: ControlPath("/a"), options: [], isImporting: false)
+        table["A"] = MountTable.Entry(container: "A", mountPoint: ControlPath("/b"), options: [], isImporting: true)
+        #expect(table.entries.count == 1)
+        #expect(table["A"]?.mountPoint == ControlPath("/b"))
+        table["A"] = nil
+        #expect(table.entries.isEmpty)
+    }
+
+    @Test func `a full log begins anew and keeps its predecessor`() async throws {
+        try await withScratchFolder { folder in
+            let log = try #require(BoundedLog(path: folder + "/log", limit: 100))
+            for number in 0..<20 { log.write("line \(number) of twenty") }
+            #expect(try Files.names(in: folder).sorted() == ["log", "log.1"])
+            #expect(try Files.text(folder + "/log").contains("line 19"))
+            #expect(try Files.text(folder + "/log").utf8.count <= 100)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import TestSupport
+import Testing
+import UbiquityControl
+
+@testable import DeviceService
+
+@Suite struct ProcessTests {
+    @Test(arguments: ["sh", "a) b (c", ") R 1 1", ""])
+    func `a process's line is read, whatever its name`(name: String) throws {
+        let line = "42 (\(name)) S 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 12345 100 2"
+        let fields = try #require(ProcessTable.parse(Array(line.utf8)))
+        #expect(fields.parent == 7)
+        #expect(fields.started == 12345)
+        #expect(fields.state == UInt8(ascii: "S"))
+    }
+
+    @Test(arguments: ["", "42", "42 (x", "42 (x) S 7"])
+    func `what is no such line is none`(line: String) {
+        #expect(ProcessTable.parse(Array(line.utf8)) == nil)
+    }
+
+    @Test func `a process is told from another one that got its number`() throws {
+        var own = try #require(ProcessIdentity.own())
+        #expect(own.isAlive)
+        own.started += 1
+        #expect(!own.isAlive)
+        // Its number is ours: it must not be killed.
+        #expect(own.end(with: SIGKILL, within: .seconds(1)))
+    }
+
+    @Test func `a process is ended, and its end is waited for`() throws {
+        let command = try Command(["sleep", "100"])
+        let process = try #require(ProcessIdentity(pid: command.pid))
+        #expect(!process.waitForEnd(within: .zero))
+        #expect(process.end(with: SIGTERM, within: .seconds(10)))
+        #expect(!process.isAlive)
+    }
+
+    @Test func `the ancestry begins with the process itself`() {
+        let ancestry = PartyLookup().ancestry(of: getpid())
+        #expect(ancestry.prefix(2) == [getpid(), getppid()])
+    }
+
+    @Test func `the claim of a process is in its environment`() throws {
+        var environment = Command.plainEnvironment
+        environment["UBIQUITY_CLAIM"] = "4711"
+        let lookup = PartyLookup()
+        let inside = try Command(["sleep", "100"], environment: environment)
+        let outside = try Command(["sleep", "100"])
+        defer {
+            inside.kill()
+            outside.kill()
+        }
+        #expect(lookup.claim(inEnvironmentOf: inside.pid) == "4711")
+        #expect(lookup.claim(inEnvironmentOf: outside.pid) == nil)
+    }
+
+    @Test func `a lock is held by one, and says by whom`() async throws {
+        try await withScratchFolder { folder in
+            let first = try FileLock(owning: folder + "/lock", patience: .zero)
+            let error = #expect(throws: ControlError.self) {
+                try FileLock(owning: folder + "/lock", patience: .zero)
+            }
+            #expect(error?.status == .tryAgain)
+            #expect(error?.why.contains("\(getpid())") == true)
+            withExtendedLifetime(first) {}
+        }
+        try await withScratchFolder { folder in
+            // Gone with its holder, it can be taken again.
+            _ = try FileLock(owning: folder + "/lock", patience: .zero)
+            _ = try FileLock(owning: folder + "/lock", patience: .zero)
+        }
+    }
+}
