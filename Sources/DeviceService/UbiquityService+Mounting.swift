@@ -1,5 +1,4 @@
 internal import CloudClient
-internal import CloudProtocol
 internal import Driver
 internal import Logging
 internal import Replica
@@ -27,7 +26,12 @@ extension UbiquityService {
             )
             do throws(ControlError) {
                 let imported = try await bringUp(&entry, info, progress: progress)
-                return MountRequest.Answer(container: name, mountPoint: entry.mountPoint, wasMounted: false, importedCount: imported)
+                return MountRequest.Answer(
+                    container: name,
+                    mountPoint: entry.mountPoint,
+                    wasMounted: false,
+                    importedCount: imported
+                )
             } catch {
                 // It stays in the table if it was there before, or if an import has begun.
                 if table[name] != nil { failures[name] = error }
@@ -60,9 +64,16 @@ extension UbiquityService {
     }
 
     /// The answer if nothing has to be done. A mount of ours that died or was taken away makes room for a new one.
-    private func alreadyMounted(_ name: String, at point: ControlPath) async throws(ControlError) -> MountRequest.Answer? {
+    private func alreadyMounted(
+        _ name: String,
+        at point: ControlPath
+    ) async throws(ControlError) -> MountRequest.Answer? {
         if let other = mounted.values.first(where: { $0.entry.mountPoint == point && $0.entry.container != name }) {
-            throw ControlError("\(point)", "the container \(other.entry.container) is mounted there", remedy: "choose another folder")
+            throw ControlError(
+                "\(point)",
+                "the container \(other.entry.container) is mounted there",
+                remedy: "choose another folder"
+            )
         }
         if let present = mounted[name] {
             guard present.entry.mountPoint == point else { throw Self.elsewhere(name, present.entry.mountPoint) }
@@ -97,7 +108,9 @@ extension UbiquityService {
 
         let folder = try await blocking { () throws(ControlError) in try ContainerFolder.ensure(info, home) }
         let replica = try await blocking { () throws(ControlError) in
-            do throws(ReplicaError) { return try Replica(directory: folder.path) } catch { throw ControlError(info.id.text, error) }
+            do throws(ReplicaError) { return try Replica(directory: folder.path) } catch {
+                throw ControlError(info.id.text, error)
+            }
         }
         var imported = 0
         let importer = Importer(source: point, replica: replica, progress: progress)
@@ -140,7 +153,11 @@ extension UbiquityService {
             case .occupied: return true
             case .dead: try MountPoint.detach(point)
             case .ubiquity:
-                throw ControlError("\(point)", "another ubiquity is mounted there", remedy: "`ubiquity unmount` it there, or choose another folder")
+                throw ControlError(
+                    "\(point)",
+                    "another ubiquity is mounted there",
+                    remedy: "`ubiquity unmount` it there, or choose another folder"
+                )
             case .foreign(let source):
                 throw ControlError("\(point)", "\(source) is mounted there", remedy: "choose another folder")
             }
@@ -150,7 +167,9 @@ extension UbiquityService {
 
     /// What an import brings is found by a scan, which a clean stop would spare.
     private static func noteUnclean(_ replica: Replica) throws(ControlError) {
-        do throws(ReplicaError) { try replica.database.setStoppedCleanly(false) } catch { throw ControlError(replica.directory, error) }
+        do throws(ReplicaError) { try replica.database.setStoppedCleanly(false) } catch {
+            throw ControlError(replica.directory, error)
+        }
     }
 
     private func assemble(
@@ -190,7 +209,14 @@ extension UbiquityService {
         broker.attach(mount, to: info.id)
         await engine.attach(mount)
         if table.isOffline { await engine.setOffline(true) }
-        let whole = MountedContainer(entry: entry, info: info, replica: replica, engine: engine, mount: mount, host: host)
+        let whole = MountedContainer(
+            entry: entry,
+            info: info,
+            replica: replica,
+            engine: engine,
+            mount: mount,
+            host: host
+        )
         do throws(ControlError) {
             try await blocking { () throws(ControlError) in
                 do throws(MountError) { try mount.start() } catch { throw ControlError(error) }
@@ -205,10 +231,15 @@ extension UbiquityService {
 
     // MARK: - Unmounting
 
-    func unmount(_ point: ControlPath, refusesWriters: Bool = true) async throws(ControlError) -> UnmountRequest.Answer {
+    func unmount(_ point: ControlPath, refusesWriters: Bool = true) async throws(ControlError) -> UnmountRequest.Answer
+    {
         try await serially { () async throws(ControlError) in
             guard let entry = table.entries.first(where: { $0.mountPoint == point }) else {
-                throw ControlError("\(point)", "no container of this device is mounted there", remedy: "`ubiquity status` lists the mounts")
+                throw ControlError(
+                    "\(point)",
+                    "no container of this device is mounted there",
+                    remedy: "`ubiquity status` lists the mounts"
+                )
             }
             if let present = mounted[entry.container] {
                 if refusesWriters { try Self.refuseWriters(present) }
@@ -238,13 +269,20 @@ extension UbiquityService {
 
     func unmountAll() async {
         _ = try? await serially { () async throws(ControlError) in
-            for present in mounted.values.sorted(by: { $0.entry.container < $1.entry.container }) { await tearDown(present) }
+            for present in mounted.values.sorted(by: { $0.entry.container < $1.entry.container }) {
+                await tearDown(present)
+            }
         }
     }
 
     private static func refuseWriters(_ present: MountedContainer) throws(ControlError) {
         guard let writers = present.writersInWords() else { return }
-        throw ControlError(.tryAgain, "\(present.entry.mountPoint)", "open for writing: \(writers)", remedy: "close it and try again")
+        throw ControlError(
+            .tryAgain,
+            "\(present.entry.mountPoint)",
+            "open for writing: \(writers)",
+            remedy: "close it and try again"
+        )
     }
 
     /// Programs see the end first, so that nothing changes behind the engine; then the engine ends what it writes.
@@ -262,63 +300,11 @@ extension UbiquityService {
             guard let present = mounted[entry.container], present.entry == entry else { return }
             logger.notice("unmounted by somebody else", metadata: ["container": "\(entry.container)"])
             await tearDown(present)
-            failures[entry.container] = ControlError("\(entry.mountPoint)", "it was unmounted", remedy: "`ubiquity up \(entry.mountPoint)`")
-        }
-    }
-
-    // MARK: - Which container
-
-    private func container(_ request: MountRequest) async throws(ControlError) -> ContainerInfo {
-        let home = home
-        let account = try await blocking { () throws(ControlError) in try Account.load(home) }
-        let known = account?.containers.compactMap(\.info) ?? []
-        if let found = Self.choose(request.container, from: known, isEmbedded: serverIsEmbedded) { return found }
-        let available = try await listContainers()
-        if let found = Self.choose(request.container, from: available, isEmbedded: serverIsEmbedded) { return found }
-        let wanted = request.container ?? ContainerID.documents.text
-        guard let id = ContainerID(wanted) else {
-            throw ControlError(.usage, wanted, "a container's name has letters, digits, \".\", \"_\" and \"-\" only")
-        }
-        guard request.createsContainer, request.container != nil || available.isEmpty || serverIsEmbedded else {
-            let names = available.map(\.id.text).sorted().joined(separator: ", ")
-            throw ControlError(
-                wanted,
-                names.isEmpty ? "the account has no such container" : "this device may use no such container, only: \(names)",
-                remedy: names.isEmpty ? "`ubiquity container create \(wanted)`" : "`ubiquity mount CONTAINER DIR`"
+            failures[entry.container] = ControlError(
+                "\(entry.mountPoint)",
+                "it was unmounted",
+                remedy: "`ubiquity up \(entry.mountPoint)`"
             )
         }
-        let created: ContainerInfo
-        do throws(CloudError) {
-            created = try await cloud.createContainer(id, layout: .drive, isCaseInsensitive: false)
-        } catch .rejected(let code, _) where code == FailureCode.containerExists.rawValue {
-            // Another device was faster.
-            guard let found = try await listContainers().first(where: { $0.id == id }) else {
-                throw ControlError(wanted, "it exists, but not for this device")
-            }
-            return found
-        } catch {
-            throw ControlError(wanted, error)
-        }
-        _ = try await listContainers()
-        return created
-    }
-
-    /// By name; without one `Documents`, or on another's server the only one.
-    private static func choose(_ name: String?, from containers: [ContainerInfo], isEmbedded: Bool) -> ContainerInfo? {
-        if let name { return containers.first { $0.id.text == name } }
-        if let found = containers.first(where: { $0.id == .documents }) { return found }
-        return containers.count == 1 && !isEmbedded ? containers[0] : nil
-    }
-
-    private func listContainers() async throws(ControlError) -> [ContainerInfo] {
-        let available: [ContainerInfo]
-        do throws(CloudError) { available = try await cloud.containers() } catch { throw ControlError("server", error) }
-        let home = home
-        try await blocking { () throws(ControlError) in
-            guard var account = try Account.load(home) else { return }
-            account.containers = available.map { ContainerRecord($0) }
-            try account.save(home)
-        }
-        return available
     }
 }

@@ -34,7 +34,9 @@ extension UbiquityService {
             service = try UbiquityService(home: home, account: account, logger: logger)
             listener = try ControlListener(home, logger: logger)
         } catch {
-            if let readyDescriptor { BackgroundProcess.tell(BackgroundProcess.Report(error: error), on: readyDescriptor) }
+            if let readyDescriptor {
+                BackgroundProcess.tell(BackgroundProcess.Report(error: error), on: readyDescriptor)
+            }
             throw error
         }
         let signals = [SIGTERM, SIGINT, SIGHUP].map { stopOnSignal($0, service) }

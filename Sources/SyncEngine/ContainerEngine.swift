@@ -56,6 +56,8 @@ package actor ContainerEngine {
 
     /// What the driver said of places that are not examined yet.
     var aspects: [LocalPlace: LocalChange.Aspects] = [:]
+    /// Names that the driver saw being renamed away: their absence is an act, not an accident.
+    var vanished: Set<LocalPlace> = []
     /// Where inodes went that moved since their synced row was written.
     var moves: [InodeKey: LocalPlace] = [:]
     /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
@@ -259,9 +261,11 @@ package actor ContainerEngine {
     private func note(_ change: LocalChange) {
         let place = LocalPlace(folder: change.parent, name: change.name)
         aspects[place, default: []].formUnion(change.aspects)
+        vanished.remove(place)
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)
             aspects[old, default: []].formUnion(.entry)
+            vanished.insert(old)
             if let key = change.key { moves[key] = place }
             handle(.changed(old, isOpen: false))
         }

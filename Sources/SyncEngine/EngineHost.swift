@@ -34,6 +34,7 @@ package final class EngineHost: Sendable {
 
     /// A program changed something: called after the backing tree has changed.
     package func changed(_ change: LocalChange) {
+        logReplacingRename(change)
         let engine: ContainerEngine? = state.withLock { state in
             state.changes.append(change)
             guard !state.drainIsScheduled, let engine = state.engine else { return nil }
@@ -41,6 +42,23 @@ package final class EngineHost: Sendable {
             return engine
         }
         if let engine { Task { await engine.drainChanges() } }
+    }
+
+    /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
+    private func logReplacingRename(_ change: LocalChange) {
+        guard let from = change.movedFrom, !change.isFolder, let key = change.key,
+            let rows = try? replica.database.synced(key: key), !rows.isEmpty, let target = syncedItem(change.parent, change.name)
+        else { return }
+        for row in rows where row.id != target && row.place.name == from.name { try? replica.deletions.append(row.id) }
+    }
+
+    private func syncedItem(_ folder: InodeKey, _ name: Name) -> ItemID? {
+        var parent: ItemID? = .root
+        if folder != replica.tree.rootKey {
+            parent = (try? replica.database.synced(key: folder))?.first { $0.content == .folder }?.id
+        }
+        guard let parent else { return nil }
+        return (try? replica.database.synced(at: Place(parent: parent, name: name)))??.id
     }
 
     /// Nothing was reported that the engine has not seen yet.

@@ -14,7 +14,8 @@ struct UbiquityCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "Items",
                 subcommands: [
-                    Status.self, Sync.self, Download.self, Evict.self, Pin.self, Unpin.self, Activity.self, Offline.self,
+                    Status.self, Sync.self, Download.self, Evict.self, Pin.self, Unpin.self, Activity.self,
+                    Offline.self,
                 ]
             ),
             CommandGroup(name: "Versions", subcommands: [Conflicts.self, Versions.self, Deleted.self]),

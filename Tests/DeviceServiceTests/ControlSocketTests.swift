@@ -94,7 +94,8 @@ import UbiquityControl
         } _: { home in
             // Killed while it waits, as any program may be.
             let line = #"{"v":1,"verb":"probe","arguments":{"isOn":true}}"#
-            let script = "import os,socket,sys,time\ns=socket.socket(socket.AF_UNIX)\nos.chdir('\(home.runtime)')\ns.connect('socket')\ns.send(b'''\(line)\\n''')\nos.kill(os.getpid(),9)"
+            let script =
+                "import os,socket,sys,time\ns=socket.socket(socket.AF_UNIX)\nos.chdir('\(home.runtime)')\ns.connect('socket')\ns.send(b'''\(line)\\n''')\nos.kill(os.getpid(),9)"
             let client = try Command(["python3", "-c", script])
             #expect(try client.wait(.seconds(10)).code == 128 + SIGKILL)
             var events = Set<String>()

@@ -24,7 +24,8 @@ import UbiquityModel
     func `everything is moved, with modes, times, attributes, links and fifos`(parent: String) async throws {
         try await withImport(from: parent) { source, replica, importer in
             try TestSupport.succeed(
-                "bash", "-ec",
+                "bash",
+                "-ec",
                 """
                 mkdir -p a/b; echo deep > a/b/deep.txt; echo fixed > fixed; chmod 444 fixed; touch -d '2020-01-02 03:04:05.6789' fixed
                 ln -s nowhere link; mkfifo fifo; chmod 555 a; : > $'caf\\xe9'; mkdir .versions; echo v > .versions/v

@@ -77,7 +77,7 @@ extension MountTests {
                     """
                     mkdir -p '\(source)/x/y'; cd '\(source)'
                     for i in $(seq 50); do head -c $((i * 997)) /dev/urandom > x/f$i; echo "text $i" > x/y/t$i; done
-                    ln -s f1 x/link; chmod 755 x/f2; touch -d '2011-11-11 11:11:11.111111111' x/f3; tar -cf ../source.tar .
+                    ln -s f1 x/link; chmod 755 x/f2; touch -d '2011-11-11 11:11:11.111111111' x/f3; tar --format=posix -cf ../source.tar .
                     """
                 )
                 try a.shell("mkdir tarred; tar -xf '\(source)/../source.tar' -C tarred; rsync -a '\(source)/' rsynced")

@@ -72,7 +72,9 @@ import UbiquityControl
             try Files.write("x", to: folder + "/real/file")
             try #require(symlink("real", folder + "/link") == 0)
             try #require(symlink("file", folder + "/real/inner") == 0)
-            func resolved(_ path: String) throws -> ItemArgument { try ItemArgument(resolving: Array((folder + path).utf8)) }
+            func resolved(_ path: String) throws -> ItemArgument {
+                try ItemArgument(resolving: Array((folder + path).utf8))
+            }
             #expect(try resolved("/link/file").path == ControlPath(root + "/real/file"))
             #expect(try resolved("/link/inner").path == ControlPath(root + "/real/inner"))
             #expect(try resolved("/link/inner").target == ControlPath(root + "/real/file"))

@@ -55,6 +55,12 @@ package struct ContainerRecord: Codable, Sendable, Hashable {
         guard let id = ContainerID(id), let key = Hexadecimal.decode(key), key.count == 32,
             let layout = ContainerInfo.Layout(rawValue: layout)
         else { return nil }
-        return ContainerInfo(id: id, key: key, layout: layout, isCaseInsensitive: isCaseInsensitive, isReadOnly: isReadOnly)
+        return ContainerInfo(
+            id: id,
+            key: key,
+            layout: layout,
+            isCaseInsensitive: isCaseInsensitive,
+            isReadOnly: isReadOnly
+        )
     }
 }

@@ -27,7 +27,9 @@ final class AccountSession: Sendable {
         let result: Result<CloudSession, CloudError>
         do throws(CloudError) {
             let session = try await cloud.session(nonce: cloud.credentials.nonce, clock: .now())
-            if session.isRestored { logger.notice("this device was restored or cloned: it is another device from now on") }
+            if session.isRestored {
+                logger.notice("this device was restored or cloned: it is another device from now on")
+            }
             let containers = session.containers
             let stored = await BlockingThread.run("ubi-account") { [home, cloud] in
                 Result { () throws(ControlError) in try Self.store(cloud.credentials, containers, home) }
@@ -44,7 +46,11 @@ final class AccountSession: Sendable {
         return result
     }
 
-    private static func store(_ credentials: Credentials, _ containers: [ContainerInfo], _ home: HomeDirectories) throws(ControlError) {
+    private static func store(
+        _ credentials: Credentials,
+        _ containers: [ContainerInfo],
+        _ home: HomeDirectories
+    ) throws(ControlError) {
         // Signed out meanwhile: nothing is written that would sign in again.
         guard var account = try Account.load(home) else { return }
         account.credentials = credentials

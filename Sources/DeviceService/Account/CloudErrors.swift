@@ -36,7 +36,8 @@ extension ControlError {
         case .wrongCode: "compare it with what `ubiquity invite` printed"
         case .usedCode, .expiredCode: "make a new one with `ubiquity invite` on a device that is signed in"
         case .containerExists: "`ubiquity container list` shows it"
-        case .badRequest, .revoked, .unauthorized, .noSuchContainer, .quota, .noSpace, .tooNew, .readOnly, .notEmbedded, .notFound,
+        case .badRequest, .revoked, .unauthorized, .noSuchContainer, .quota, .noSpace, .tooNew, .readOnly, .notEmbedded,
+            .notFound,
             .tooLarge, .internalError, nil:
             nil
         }

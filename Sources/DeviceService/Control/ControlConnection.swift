@@ -104,7 +104,9 @@ final class ControlConnection: Sendable {
     func flush() -> Bool {
         state.withLock { state in
             while let piece = state.outgoing.first {
-                let count = piece.bytes.withUnsafeBytes { clinux_socket_send(socket, $0.baseAddress, $0.count, piece.descriptor) }
+                let count = piece.bytes.withUnsafeBytes {
+                    clinux_socket_send(socket, $0.baseAddress, $0.count, piece.descriptor)
+                }
                 if count == Int64(-EAGAIN) { return true }
                 guard count > 0 else { return false }
                 if piece.descriptor >= 0 { close(piece.descriptor) }

@@ -67,7 +67,9 @@ final class ControlListener: Sendable {
         var clients = [Int32: Client]()
         while !isStopping.load(ordering: .sequentiallyConsistent) {
             var entries = [pollfd(fd: event, events: Int16(POLLIN), revents: 0)]
-            if clients.count < Self.connectionLimit { entries.append(pollfd(fd: listener, events: Int16(POLLIN), revents: 0)) }
+            if clients.count < Self.connectionLimit {
+                entries.append(pollfd(fd: listener, events: Int16(POLLIN), revents: 0))
+            }
             for (socket, client) in clients {
                 let writing = client.connection.hasOutgoing ? Int16(POLLOUT) : 0
                 entries.append(pollfd(fd: socket, events: Int16(POLLIN) | writing, revents: 0))
@@ -102,7 +104,10 @@ final class ControlListener: Sendable {
     }
 
     /// Writes what is queued, and begins the next request of whoever is idle.
-    private func serve(_ clients: inout [Int32: Client], _ handle: @escaping @Sendable ([UInt8], ControlConnection) async -> Void) {
+    private func serve(
+        _ clients: inout [Int32: Client],
+        _ handle: @escaping @Sendable ([UInt8], ControlConnection) async -> Void
+    ) {
         for (socket, client) in clients {
             let connection = client.connection
             guard connection.flush(), !client.lines.isOverLimit else {

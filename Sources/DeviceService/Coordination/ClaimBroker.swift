@@ -2,8 +2,8 @@ internal import Dispatch
 internal import Driver
 internal import FileCoordination
 internal import Logging
-internal import Synchronization
 internal import SyncEngine
+internal import Synchronization
 internal import SystemPackage
 internal import UbiquityControl
 internal import UbiquityModel
@@ -167,7 +167,8 @@ final class ClaimBroker: Sendable {
         }
         func isRefused(_ within: Set<ClaimID>) -> Bool {
             state.withLock { state in
-                !state.table.holders(blockingChangeOf: areas, by: ClaimProgram(pid: threadID, name: "", within: within)).isEmpty
+                !state.table.holders(blockingChangeOf: areas, by: ClaimProgram(pid: threadID, name: "", within: within))
+                    .isEmpty
             }
         }
         // Ancestors are known without touching the process's memory; its environment is read elsewhere, and not for long.
@@ -284,7 +285,9 @@ final class ClaimBroker: Sendable {
         }
         guard let deadline else { return }
         let delay = max(.zero, deadline - now).components
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(delay.seconds * 1_000_000_000 + delay.attoseconds / 1_000_000_000))) {
+        queue.asyncAfter(
+            deadline: .now() + .nanoseconds(Int(delay.seconds * 1_000_000_000 + delay.attoseconds / 1_000_000_000))
+        ) {
             guard self.waiters.withLock({ $0.timerGeneration == generation }) else { return }
             let situation = self.situation()
             self.perform(self.update { $0.table.timePassed(in: situation) })
@@ -309,7 +312,9 @@ final class ClaimBroker: Sendable {
     private func program(_ threadID: Int32) -> ClaimProgram {
         let process = parties.process(ofThread: threadID)
         let name = ProcessTable.program(of: process) ?? "a program"
-        if let claim = parties.claim(inEnvironmentOf: process).flatMap({ ClaimID($0) }), state.withLock({ $0.processes[claim] != nil }) {
+        if let claim = parties.claim(inEnvironmentOf: process).flatMap({ ClaimID($0) }),
+            state.withLock({ $0.processes[claim] != nil })
+        {
             return ClaimProgram(pid: process, name: name, within: [claim])
         }
         return ClaimProgram(pid: process, name: name, within: inherited(process))

@@ -2,8 +2,10 @@
 enum MaterializationPolicy {
     /// Indexers, thumbnailers and scanners, by the name of their program.
     static let refused: Set<String> = [
-        "baloo_file", "baloo_file_extractor", "clamd", "clamscan", "ffmpegthumbnailer", "gnome-thumbnail-font", "localsearch-3",
-        "localsearch-extractor-3", "recollindex", "tracker-extract", "tracker-extract-3", "tracker-miner-fs", "tracker-miner-fs-3",
+        "baloo_file", "baloo_file_extractor", "clamd", "clamscan", "ffmpegthumbnailer", "gnome-thumbnail-font",
+        "localsearch-3",
+        "localsearch-extractor-3", "recollindex", "tracker-extract", "tracker-extract-3", "tracker-miner-fs",
+        "tracker-miner-fs-3",
         "tumblerd", "updatedb", "updatedb.findutils", "updatedb.mlocate", "updatedb.plocate",
     ]
 

@@ -1,8 +1,8 @@
 internal import Driver
 internal import FileCoordination
 internal import Replica
-internal import Synchronization
 internal import SyncEngine
+internal import Synchronization
 internal import SystemPackage
 internal import UbiquityModel
 
@@ -51,7 +51,8 @@ final class ServiceHost: DriverHost {
 
     func changed(_ change: LocalChange) {
         engine.changed(change)
-        guard broker.claimsExist, change.aspects.contains(.entry), let parent = replica.folders.path(of: change.parent) else { return }
+        guard broker.claimsExist, change.aspects.contains(.entry), let parent = replica.folders.path(of: change.parent)
+        else { return }
         let path = parent.appending(change.name)
         if let from = change.movedFrom {
             guard let oldParent = replica.folders.path(of: from.parent) else { return }
@@ -84,7 +85,9 @@ final class ServiceHost: DriverHost {
         engine.needContent(file, range: range, completion: completion)
     }
 
-    func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet { engine.presentRanges(of: key, placeholder) }
+    func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet {
+        engine.presentRanges(of: key, placeholder)
+    }
     func datalessOpened(_ file: PlaceholderFile) { engine.datalessOpened(file) }
     func datalessClosed(_ file: PlaceholderFile) { engine.datalessClosed(file) }
 
@@ -100,19 +103,29 @@ final class ServiceHost: DriverHost {
         engine.itemAttribute(name, key: key, parent: parent, itemName: itemName, completion: completion)
     }
 
-    func control(_ verb: String, parent: InodeKey, name: Name) -> Errno? { engine.control(verb, parent: parent, name: name) }
+    func control(_ verb: String, parent: InodeKey, name: Name) -> Errno? {
+        engine.control(verb, parent: parent, name: name)
+    }
 
     func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void) {
         engine.versions(of: path, completion: completion)
     }
 
-    func openVersion(path: ItemPath, revision: RevisionID, completion: @escaping @Sendable (Result<Int32, Errno>) -> Void) {
+    func openVersion(
+        path: ItemPath,
+        revision: RevisionID,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    ) {
         engine.openVersion(path: path, revision: revision, completion: completion)
     }
 
-    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? { engine.removeVersion(path: path, revision: revision) }
+    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
+        engine.removeVersion(path: path, revision: revision)
+    }
 
-    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) { engine.aboutToDelete(key: key, parent: parent, name: name) }
+    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) {
+        engine.aboutToDelete(key: key, parent: parent, name: name)
+    }
 
     func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor) {
         engine.orphanWritten(key: key, lastParent: lastParent, lastName: lastName, descriptor: descriptor)

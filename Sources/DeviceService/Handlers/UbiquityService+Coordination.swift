@@ -116,7 +116,11 @@ extension UbiquityService {
         switch refusal {
         case .timedOut(let holders):
             let names = holders.map(\.description).joined(separator: ", ")
-            return ControlError(.tryAgain, what, names.isEmpty ? "the time limit passed" : "the time limit passed: \(names)")
+            return ControlError(
+                .tryAgain,
+                what,
+                names.isEmpty ? "the time limit passed" : "the time limit passed: \(names)"
+            )
         case .deadlock(let holders):
             let names = holders.map(\.description).joined(separator: ", ")
             return ControlError(.tryAgain, what, "waiting would close a cycle: \(names)")

@@ -31,10 +31,18 @@ extension UbiquityService {
                     !text.isEmpty && $0.1.item.id.description.hasPrefix(text.lowercased())
                 }
                 guard let (present, item) = found.first else {
-                    throw ControlError(text, "no deleted item has this id", remedy: "`ubiquity deleted list` lists them")
+                    throw ControlError(
+                        text,
+                        "no deleted item has this id",
+                        remedy: "`ubiquity deleted list` lists them"
+                    )
                 }
-                guard found.count == 1 else { throw ControlError(text, "\(found.count) deleted items' ids begin with it") }
-                do throws(EngineError) { try await present.engine.undelete(item.item.id) } catch { throw ControlError(text, error) }
+                guard found.count == 1 else {
+                    throw ControlError(text, "\(found.count) deleted items' ids begin with it")
+                }
+                do throws(EngineError) { try await present.engine.undelete(item.item.id) } catch {
+                    throw ControlError(text, error)
+                }
                 result.append(PathOutcome(ControlPath(text), Nothing()))
             } catch {
                 result.append(PathOutcome(ControlPath(text), error))
@@ -48,7 +56,11 @@ extension UbiquityService {
         for present in present where await present.engine.status().heldDeletionCount > 0 {
             heldAny = true
             do throws(EngineError) {
-                if request.confirms { await present.engine.confirmDeletions() } else { try await present.engine.undoDeletions() }
+                if request.confirms {
+                    await present.engine.confirmDeletions()
+                } else {
+                    try await present.engine.undoDeletions()
+                }
             } catch { throw ControlError(present.entry.container, error) }
         }
         if !heldAny { throw ControlError("deleted", "no deletions are held") }

@@ -13,7 +13,9 @@ extension UbiquityService {
         for argument in paths {
             do throws(ControlError) {
                 let (present, path) = try locate(argument)
-                do throws(EngineError) { result.append(PathOutcome(argument.typed, try await body(present, path))) } catch {
+                do throws(EngineError) {
+                    result.append(PathOutcome(argument.typed, try await body(present, path)))
+                } catch {
                     throw ControlError("\(argument.typed)", error)
                 }
             } catch {
@@ -73,7 +75,10 @@ extension UbiquityService {
             let logger = logger
             Task {
                 do throws(EngineError) { try await present.engine.download(path) { _ in } } catch {
-                    logger.warning("not downloaded", metadata: ["path": "\(present.path(of: path))", "why": "\(error)"])
+                    logger.warning(
+                        "not downloaded",
+                        metadata: ["path": "\(present.path(of: path))", "why": "\(error)"]
+                    )
                 }
             }
             return Nothing()
@@ -84,7 +89,9 @@ extension UbiquityService {
         await each(request.paths) { (present, path) async throws(EngineError) in
             try await present.engine.evict(path).map { outcome in
                 let path = present.path(of: outcome.path)
-                let refusal = outcome.refusal.map { ControlError(outcome.isTemporary ? .tryAgain : .failed, "\(path)", $0) }
+                let refusal = outcome.refusal.map {
+                    ControlError(outcome.isTemporary ? .tryAgain : .failed, "\(path)", $0)
+                }
                 return EvictRequest.Outcome(path: path, refusal: refusal)
             }
         }

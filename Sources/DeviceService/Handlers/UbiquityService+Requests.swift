@@ -8,7 +8,11 @@ extension UbiquityService {
         do throws(ControlError) {
             let head = try ControlCoding.decode(RequestHead.self, from: line)
             guard head.v <= FormatVersion.control else {
-                throw ControlError("device service", "it is older than this program", remedy: "`ubiquity down`, then `ubiquity up DIR`")
+                throw ControlError(
+                    "device service",
+                    "it is older than this program",
+                    remedy: "`ubiquity down`, then `ubiquity up DIR`"
+                )
             }
             try await answer(head.verb, line, connection)
         } catch {
@@ -16,7 +20,11 @@ extension UbiquityService {
         }
     }
 
-    private nonisolated func answer(_ verb: String, _ line: [UInt8], _ connection: ControlConnection) async throws(ControlError) {
+    private nonisolated func answer(
+        _ verb: String,
+        _ line: [UInt8],
+        _ connection: ControlConnection
+    ) async throws(ControlError) {
         let progress: @Sendable (ControlProgress) -> Void = { connection.progress($0) }
         switch verb {
         case MountRequest.verb: connection.answer(try await mount(try decode(line), progress: progress))
@@ -56,7 +64,12 @@ extension UbiquityService {
             connection.answer(Nothing())
         case UbiquityControl.ClaimRequest.verb: connection.answer(try await claim(try decode(line), connection))
         case ClaimsRequest.verb: connection.answer(await claims())
-        default: throw ControlError(verb, "the device service does not know it", remedy: "`ubiquity down`, then `ubiquity up DIR`")
+        default:
+            throw ControlError(
+                verb,
+                "the device service does not know it",
+                remedy: "`ubiquity down`, then `ubiquity up DIR`"
+            )
         }
     }
 
@@ -78,7 +91,8 @@ extension UbiquityService {
         for path in [item.path, item.target].compactMap({ $0 }) {
             guard let entry = enclosing(path), let names = path.relative(to: entry.mountPoint) else { continue }
             guard let present = mounted[entry.container] else {
-                throw failures[entry.container] ?? ControlError(.tryAgain, "\(entry.mountPoint)", "it is just being mounted")
+                throw failures[entry.container]
+                    ?? ControlError(.tryAgain, "\(entry.mountPoint)", "it is just being mounted")
             }
             var result = ItemPath.root
             for bytes in names {
@@ -93,7 +107,9 @@ extension UbiquityService {
 
     /// The innermost mount around a path.
     private func enclosing(_ path: ControlPath) -> MountTable.Entry? {
-        table.entries.filter { path.relative(to: $0.mountPoint) != nil }.max { $0.mountPoint.bytes.count < $1.mountPoint.bytes.count }
+        table.entries.filter { path.relative(to: $0.mountPoint) != nil }.max {
+            $0.mountPoint.bytes.count < $1.mountPoint.bytes.count
+        }
     }
 
     /// What is mounted, in the order of the containers' names.

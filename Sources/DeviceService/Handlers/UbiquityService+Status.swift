@@ -81,14 +81,20 @@ extension UbiquityService {
         for present in present { await present.engine.setOffline(isOn) }
     }
 
-    func sync(_ request: SyncRequest, progress: @escaping @Sendable (ControlProgress) -> Void) async throws(ControlError) {
+    func sync(
+        _ request: SyncRequest,
+        progress: @escaping @Sendable (ControlProgress) -> Void
+    ) async throws(ControlError) {
         if let failure = failures.sorted(by: { $0.key < $1.key }).first?.value { throw failure }
         let deadline = request.timeoutSeconds.map { Duration.seconds($0) }
-        let failed = await withTaskGroup(of: (String, EngineError)?.self, returning: [(String, EngineError)].self) { group in
+        let failed = await withTaskGroup(of: (String, EngineError)?.self, returning: [(String, EngineError)].self) {
+            group in
             for present in present {
                 group.addTask {
                     do throws(EngineError) {
-                        try await present.engine.sync(deadline: deadline) { progress(ControlProgress("synchronizing", $0)) }
+                        try await present.engine.sync(deadline: deadline) {
+                            progress(ControlProgress("synchronizing", $0))
+                        }
                         return nil
                     } catch { return (present.entry.container, error) }
                 }

@@ -10,7 +10,10 @@ extension UbiquityService {
             do throws(EngineError) {
                 for conflict in try await present.engine.conflicts() {
                     result.append(
-                        ConflictReport(path: present.path(of: conflict.path), versions: conflict.versions.map { VersionReport($0) })
+                        ConflictReport(
+                            path: present.path(of: conflict.path),
+                            versions: conflict.versions.map { VersionReport($0) }
+                        )
                     )
                 }
             } catch { throw ControlError(present.entry.container, error) }
@@ -62,9 +65,15 @@ extension UbiquityService {
         }
         let found = versions.filter { !text.isEmpty && $0.revision.description.hasPrefix(text.lowercased()) }
         guard let first = found.first else {
-            throw ControlError("\(item.typed)", "it has no version \(text)", remedy: "`ubiquity versions \(item.typed)` lists them")
+            throw ControlError(
+                "\(item.typed)",
+                "it has no version \(text)",
+                remedy: "`ubiquity versions \(item.typed)` lists them"
+            )
         }
-        guard found.count == 1 else { throw ControlError("\(item.typed)", "\(found.count) versions begin with \(text)") }
+        guard found.count == 1 else {
+            throw ControlError("\(item.typed)", "\(found.count) versions begin with \(text)")
+        }
         return first.revision
     }
 
@@ -73,6 +82,8 @@ extension UbiquityService {
         _ body: (MountedContainer, ItemPath) async throws(EngineError) -> Value
     ) async throws(ControlError) -> Value {
         let (present, path) = try locate(item)
-        do throws(EngineError) { return try await body(present, path) } catch { throw ControlError("\(item.typed)", error) }
+        do throws(EngineError) { return try await body(present, path) } catch {
+            throw ControlError("\(item.typed)", error)
+        }
     }
 }

@@ -22,8 +22,13 @@ struct Importer {
     // MARK: - Looking
 
     func check(home: HomeDirectories) throws(ControlError) {
-        for own in Set([home.configuration, home.data, home.state]).sorted() where ControlPath(own).relative(to: source) != nil {
-            throw ControlError("\(source)", "it contains \(own), where ubiquity keeps its own files", remedy: "choose another folder")
+        for own in Set([home.configuration, home.data, home.state]).sorted()
+        where ControlPath(own).relative(to: source) != nil {
+            throw ControlError(
+                "\(source)",
+                "it contains \(own), where ubiquity keeps its own files",
+                remedy: "choose another folder"
+            )
         }
         let root = try LocalFolder(opening: source)
         let device = try LocalFolder.status(of: root.raw, path: source).device
@@ -88,7 +93,11 @@ struct Importer {
         switch failure {
         case 0: return
         case -EXDEV: try copy(name, of: folder, in: target, as: wanted)
-        default: throw ControlError("\(folder.path(of: name))", "cannot be moved into the container: \(systemMessage(failure))")
+        default:
+            throw ControlError(
+                "\(folder.path(of: name))",
+                "cannot be moved into the container: \(systemMessage(failure))"
+            )
         }
     }
 
@@ -141,7 +150,10 @@ struct Importer {
         }
         let failure = try staging.rename(staged, to: target, as: wanted)
         guard failure == 0 else {
-            throw ControlError("\(folder.path(of: name))", "cannot be moved into the container: \(systemMessage(failure))")
+            throw ControlError(
+                "\(folder.path(of: name))",
+                "cannot be moved into the container: \(systemMessage(failure))"
+            )
         }
         try synchronizeTree()
         try TreeCopy.remove(copied, of: folder)

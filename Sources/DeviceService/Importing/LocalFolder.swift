@@ -57,7 +57,9 @@ struct LocalFolder: ~Copyable {
             while offset + 19 < Int(length) {
                 let record = Int(buffer[offset + 16]) | Int(buffer[offset + 17]) << 8
                 // The names of "." and ".." are none, and dropped here.
-                if let name = try? Name(bytes: buffer[(offset + 19)..<(offset + record)].prefix { $0 != 0 }) { result.append(name) }
+                if let name = try? Name(bytes: buffer[(offset + 19)..<(offset + record)].prefix { $0 != 0 }) {
+                    result.append(name)
+                }
                 offset += record
             }
         }
@@ -81,7 +83,9 @@ struct LocalFolder: ~Copyable {
 
     func isPlaceholder(_ name: Name) throws(ControlError) -> Bool {
         try withPath(name) { descriptor throws(ControlError) in
-            do throws(Errno) { return try ExtendedAttributes.get(descriptor, ExtendedAttributes.placeholder) != nil } catch {
+            do throws(Errno) {
+                return try ExtendedAttributes.get(descriptor, ExtendedAttributes.placeholder) != nil
+            } catch {
                 throw ControlError("\(path(of: name))", "\(error)")
             }
         }
@@ -115,12 +119,16 @@ struct LocalFolder: ~Copyable {
     private func adopt(_ name: Name, mode: UInt16, _ kind: LocalKind) throws(ControlError) {
         try withPath(name) { descriptor throws(ControlError) in
             do throws(Errno) {
-                let stray = try ExtendedAttributes.names(descriptor).filter { $0.starts(with: Array("user.ubiquity..".utf8)) }
+                let stray = try ExtendedAttributes.names(descriptor).filter {
+                    $0.starts(with: Array("user.ubiquity..".utf8))
+                }
                 let backing = InodeMode.backing(mode, kind)
                 guard backing != mode || !stray.isEmpty else { return }
                 // The owner of a 0444 file may not set its attributes: the mode comes first.
                 _ = clinux_chmod(descriptor, UInt32(backing))
-                for attribute in stray { try ExtendedAttributes.remove(descriptor, attribute.map { CChar(bitPattern: $0) } + [0]) }
+                for attribute in stray {
+                    try ExtendedAttributes.remove(descriptor, attribute.map { CChar(bitPattern: $0) } + [0])
+                }
                 try InodeMode.set(descriptor, mode, kind)
             } catch {
                 throw ControlError("\(path(of: name))", "\(error)")
@@ -139,7 +147,12 @@ struct LocalFolder: ~Copyable {
     func remove(_ name: Name, isFolder: Bool) throws(ControlError) {
         let code = name.withCString { unlinkat(raw, $0, isFolder ? AT_REMOVEDIR : 0) < 0 ? errno : 0 }
         if code == ENOTEMPTY || code == EEXIST {
-            throw ControlError(.tryAgain, "\(path(of: name))", "it was changed while it was imported", remedy: "run the command again")
+            throw ControlError(
+                .tryAgain,
+                "\(path(of: name))",
+                "it was changed while it was imported",
+                remedy: "run the command again"
+            )
         }
         guard code == 0 || code == ENOENT else { throw failure(name, code) }
     }
@@ -174,7 +187,10 @@ struct LocalFolder: ~Copyable {
         return descriptor
     }
 
-    private func withPath<Value>(_ name: Name, _ body: (Int32) throws(ControlError) -> Value) throws(ControlError) -> Value {
+    private func withPath<Value>(
+        _ name: Name,
+        _ body: (Int32) throws(ControlError) -> Value
+    ) throws(ControlError) -> Value {
         let descriptor = name.withCString { clinux_open_at(raw, $0, Int32(CLINUX_O_PATH) | O_NOFOLLOW, 0) }
         guard descriptor >= 0 else { throw failure(name, descriptor) }
         defer { close(descriptor) }

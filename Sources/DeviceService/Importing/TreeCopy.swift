@@ -33,7 +33,9 @@ enum TreeCopy {
             try setTimes(new, of: target, status)
         default:
             let code = new.withCString { mknodat(target.raw, $0, mode_t(status.mode), 0) < 0 ? errno : 0 }
-            guard code == 0 else { throw ControlError("\(folder.path(of: name))", "cannot be copied: \(systemMessage(code))") }
+            guard code == 0 else {
+                throw ControlError("\(folder.path(of: name))", "cannot be copied: \(systemMessage(code))")
+            }
         }
         return CopiedItem(name: name, status: status, children: [])
     }
@@ -89,7 +91,12 @@ enum TreeCopy {
             try setAttributes(of: copy, from: source, after, .file, path: target.path(of: new))
             return CopiedItem(name: name, status: after, children: [])
         }
-        throw ControlError(.tryAgain, "\(folder.path(of: name))", "a program keeps changing it", remedy: "close it, and run the command again")
+        throw ControlError(
+            .tryAgain,
+            "\(folder.path(of: name))",
+            "a program keeps changing it",
+            remedy: "close it, and run the command again"
+        )
     }
 
     private static func copyBytes(
@@ -130,7 +137,11 @@ enum TreeCopy {
         guard code == 0 else { throw ControlError("\(path)", systemMessage(code)) }
     }
 
-    private static func setTimes(_ name: Name, of folder: borrowing LocalFolder, _ status: clinux_status) throws(ControlError) {
+    private static func setTimes(
+        _ name: Name,
+        of folder: borrowing LocalFolder,
+        _ status: clinux_status
+    ) throws(ControlError) {
         let descriptor = name.withCString { clinux_open_at(folder.raw, $0, Int32(CLINUX_O_PATH) | O_NOFOLLOW, 0) }
         guard descriptor >= 0 else { throw folder.failure(name, descriptor) }
         defer { close(descriptor) }
@@ -139,7 +150,9 @@ enum TreeCopy {
     }
 
     private static func isUnchanged(_ left: clinux_status, _ right: clinux_status) -> Bool {
-        (left.size, left.modified_seconds, left.modified_nanoseconds) == (right.size, right.modified_seconds, right.modified_nanoseconds)
+        (left.size, left.modified_seconds, left.modified_nanoseconds) == (
+            right.size, right.modified_seconds, right.modified_nanoseconds
+        )
             && (left.changed_seconds, left.changed_nanoseconds) == (right.changed_seconds, right.changed_nanoseconds)
     }
 }

@@ -65,7 +65,9 @@ package final class BoundedLog: Sendable {
         }
     }
 
-    private static func open(_ path: String) -> Int32 { Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600) }
+    private static func open(_ path: String) -> Int32 {
+        Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    }
 
     private static func size(_ descriptor: Int32) -> Int64 {
         var status = stat()
@@ -98,8 +100,12 @@ package struct LineLogHandler: LogHandler {
     }
 
     package func log(event: LogEvent) {
-        let details = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
-        let text = "\(label): \(event.message)\(details.joined())".split(whereSeparator: \.isNewline).joined(separator: " ")
+        let details = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map {
+            " \($0.key)=\($0.value)"
+        }
+        let text = "\(label): \(event.message)\(details.joined())".split(whereSeparator: \.isNewline).joined(
+            separator: " "
+        )
         let line = "\(Timestamp.now().text) \(event.level) \(text)"
         switch sink {
         case .log(let log): log.write(line)

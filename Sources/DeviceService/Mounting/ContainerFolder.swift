@@ -21,7 +21,9 @@ package struct ContainerFolder: Sendable {
         var result = [ContainerFolder]()
         for name in names(in: home.containers).sorted() {
             let path = home.containers + "/" + name
-            guard let info = try StateFile.read(Record.self, from: path + "/container.json")?.container.info else { continue }
+            guard let info = try StateFile.read(Record.self, from: path + "/container.json")?.container.info else {
+                continue
+            }
             result.append(ContainerFolder(path: path, info: info))
         }
         return result
@@ -55,7 +57,9 @@ package struct ContainerFolder: Sendable {
         defer { closedir(stream) }
         var result = [String]()
         while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
             if !name.hasPrefix(".") { result.append(name) }
         }
         return result

@@ -41,7 +41,9 @@ package struct MountInfo: Sendable, Hashable {
         var rest = field
         while let byte = rest.popFirst() {
             let digits = rest.prefix(3)
-            if byte == UInt8(ascii: "\\"), digits.count == 3, let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 8) {
+            if byte == UInt8(ascii: "\\"), digits.count == 3,
+                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 8)
+            {
                 result.append(value)
                 rest = rest.dropFirst(3)
             } else {

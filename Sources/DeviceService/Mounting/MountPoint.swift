@@ -52,7 +52,8 @@ package enum MountPoint {
         if let mount {
             guard mount.isUbiquity else {
                 // A disk of its own may well be a mount point: what counts is whether it is empty.
-                return mount.type.hasPrefix("fuse") ? .foreign(mount.source) : try isEmpty(descriptor, path) ? .empty : .occupied
+                return mount.type.hasPrefix("fuse")
+                    ? .foreign(mount.source) : try isEmpty(descriptor, path) ? .empty : .occupied
             }
             // Opening the root of a dead mount may be answered from the cache, asking the filesystem never is.
             var status = statvfs()

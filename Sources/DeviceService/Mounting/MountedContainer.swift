@@ -20,7 +20,8 @@ struct MountedContainer: Sendable {
 
     /// The absolute path for what the engine names in words.
     func path(of item: String) -> ControlPath {
-        item.isEmpty ? entry.mountPoint : ControlPath(bytes: entry.mountPoint.bytes + [UInt8(ascii: "/")] + Array(item.utf8))
+        item.isEmpty
+            ? entry.mountPoint : ControlPath(bytes: entry.mountPoint.bytes + [UInt8(ascii: "/")] + Array(item.utf8))
     }
 
     /// Programs that have files open for writing, for the message of what cannot be done meanwhile.

@@ -36,7 +36,9 @@ package enum BackgroundProcess {
         let status = clinux_pipe(&pipe)
         guard status == 0 else { throw ControlError(what, "cannot be started: \(systemMessage(status))") }
         defer { close(pipe[0]) }
-        let pid = withArguments([program] + words) { clinux_spawn_background(program, $0, environ, logDescriptor, pipe[1]) }
+        let pid = withArguments([program] + words) {
+            clinux_spawn_background(program, $0, environ, logDescriptor, pipe[1])
+        }
         close(pipe[1])
         guard pid > 0 else { throw ControlError(what, "cannot be started: \(systemMessage(pid))") }
         let identity = ProcessIdentity(pid: pid)
@@ -74,7 +76,9 @@ package enum BackgroundProcess {
     private static func ownPath() throws(ControlError) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = clinux_readlink_at(AT_FDCWD, "/proc/self/exe", &buffer, buffer.count)
-        guard count > 0 else { throw ControlError("ubiquity", "its own program is not to be found: \(systemMessage(Int32(count)))") }
+        guard count > 0 else {
+            throw ControlError("ubiquity", "its own program is not to be found: \(systemMessage(Int32(count)))")
+        }
         return String(decoding: buffer.prefix(Int(count)).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }

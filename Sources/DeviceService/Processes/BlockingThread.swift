@@ -17,12 +17,17 @@ enum BlockingThread {
                 body()
             }
         )
-        let status = pthread_create(&thread, nil, { argument in
-            // The argument is the box that was retained above, handed over exactly once.
-            guard let argument else { return nil }
-            Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &thread,
+            nil,
+            { argument in
+                // The argument is the box that was retained above, handed over exactly once.
+                guard let argument else { return nil }
+                Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
+                return nil
+            },
+            box.toOpaque()
+        )
         precondition(status == 0, "the system refuses a thread (\(status))")
         pthread_detach(thread)
     }

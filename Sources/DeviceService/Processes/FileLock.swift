@@ -28,7 +28,12 @@ package final class FileLock: Sendable {
             let holder = Self.holder(descriptor).map { "process \($0.pid)" } ?? "another process"
             close(descriptor)
             if status == -EWOULDBLOCK {
-                throw ControlError(.tryAgain, "device service", "it runs already (\(holder))", remedy: "`ubiquity down` ends it")
+                throw ControlError(
+                    .tryAgain,
+                    "device service",
+                    "it runs already (\(holder))",
+                    remedy: "`ubiquity down` ends it"
+                )
             }
             throw ControlError(path, "cannot be locked: \(systemMessage(status))")
         }

@@ -88,7 +88,9 @@ enum ProcessTable {
         var result = [UInt8](repeating: 0, count: limit)
         var length = 0
         while length < limit {
-            let count = result[length...].withUnsafeMutableBytes { clinux_pread(descriptor, $0.baseAddress, $0.count, Int64(length)) }
+            let count = result[length...].withUnsafeMutableBytes {
+                clinux_pread(descriptor, $0.baseAddress, $0.count, Int64(length))
+            }
             if count < 0 { return nil }
             if count == 0 { break }
             length += Int(count)

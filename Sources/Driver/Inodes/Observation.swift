@@ -88,6 +88,8 @@ extension Node.Facts {
             status.st_mtim = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
             // No blocks at all, and `cp --sparse` and `tar -S` write zeros without reading.
             if placeholder.size > 0 { status.st_blocks = max(1, status.st_blocks) }
+            // Filling moves the inode's change time, and `tar` takes that for somebody's writing.
+            status.st_ctim = status.st_mtim
         }
         return status
     }

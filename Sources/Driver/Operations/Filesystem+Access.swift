@@ -40,7 +40,10 @@ extension Filesystem {
 
     /// What programs see of a node.
     func status(of node: Node) throws(Errno) -> stat {
-        node.facts.applied(to: try diskStatus(descriptor(of: node).raw))
+        var status = node.facts.applied(to: try diskStatus(descriptor(of: node).raw))
+        // Filled while it is open: its readers see the times that it had when they opened it.
+        if node.state.withLock({ $0.attributesAreOld }) { status.st_ctim = status.st_mtim }
+        return status
     }
 
     func diskStatus(_ descriptor: Int32) throws(Errno) -> stat {

@@ -16,7 +16,12 @@ enum Preparation {
             try setModified(folder.raw, remote.attributes.modified)
             return name
         case .symlink(let target):
-            return try replica.staging.makeSymlink(target: target)
+            let name = try replica.staging.makeSymlink(target: target)
+            let parts = remote.attributes.modified.parts
+            let time = timespec(tv_sec: Int(parts.seconds), tv_nsec: Int(parts.nanoseconds))
+            var times = [time, time]
+            _ = utimensat(replica.staging.descriptor, name, &times, AT_SYMLINK_NOFOLLOW)
+            return name
         case .file(let file) where file.size == 0 && file.content != nil:
             let staged = StagedContent(try replica.staging.makeFile())
             try staged.complete(size: 0, attributes: remote.attributes)

@@ -85,6 +85,9 @@ extension ContainerEngine {
 
     private func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
         if replica.deletions.contains(row.id) { return true }
+        if let folder = folderKey(of: row.place.parent), vanished.contains(LocalPlace(folder: folder, name: row.place.name)) {
+            return true
+        }
         guard let key = row.local?.key else { return false }
         // Seen by the driver since the start: unlinked, or renamed to a name that continues another item.
         return host.wasDeleted(key) || moves[key] != nil

@@ -50,6 +50,7 @@ extension ContainerEngine {
             if verdicts[work] == nil { verdicts[work] = .done }
             if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent {
                 aspects[place] = nil
+                vanished.remove(place)
                 snapshots.remove(place)
             }
         }

@@ -16,7 +16,7 @@ extension ContainerEngine {
         guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
         let replica = replica
         let (written, folders) = (pass.written, pass.foldersTouched)
-        let times = folderTimes(folders)
+        let times = folderTimes(folders, pass)
         let (changes, answered, manifests) = (pass.changes, pass.answered, pass.manifests)
         let deletions = pass.committedDeletions
         let durable = try await BlockingPool.shared.run { () -> Bool in
@@ -30,6 +30,7 @@ extension ContainerEngine {
             }
             return durable
         }
+        for (folder, _) in times { mount?.itemStateChanged(folder) }
         if !durable { logger.warning("what was synced is not recorded: the disk does not write") }
         if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }
     }
@@ -68,11 +69,16 @@ extension ContainerEngine {
     }
 
     /// Folders keep the time that they were given; that the engine changed their entries is no change of theirs.
-    private func folderTimes(_ folders: Set<InodeKey>) -> [(InodeKey, Timestamp)] {
-        folders.compactMap { key in
-            guard key != replica.tree.rootKey, let row = (try? replica.database.synced(key: key))?.first(where: { $0.content == .folder })
-            else { return nil }
-            return (key, row.attributes.modified)
+    private func folderTimes(_ folders: Set<InodeKey>, _ pass: Pass) -> [(InodeKey, Timestamp)] {
+        var fresh: [InodeKey: Timestamp] = [:]
+        for row in pass.changes.upserts where row.content == .folder {
+            if let key = row.local?.key { fresh[key] = row.attributes.modified }
+        }
+        return folders.union(fresh.keys).compactMap { key in
+            guard key != replica.tree.rootKey else { return nil }
+            if let time = fresh[key] { return folders.contains(key) ? (key, time) : nil }
+            let row = (try? replica.database.synced(key: key))?.first { $0.content == .folder }
+            return row.map { (key, $0.attributes.modified) }
         }
     }
 

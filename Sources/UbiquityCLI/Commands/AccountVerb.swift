@@ -12,7 +12,9 @@ struct AccountVerb: AsyncParsableCommand {
     )
 
     struct Add: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Make an account, and print the code for its first device.")
+        static let configuration = CommandConfiguration(
+            abstract: "Make an account, and print the code for its first device."
+        )
 
         @Argument(help: "The account's name.")
         var name: String
@@ -27,7 +29,8 @@ struct AccountVerb: AsyncParsableCommand {
             let data = try server.folder(try HomeDirectories.current())
             let invitation = try await ServerAccounts.add(name, quota: quota, data: data)
             let json = JSONValue.object([
-                ("name", .string(name)), ("quota", quota.map { .integer($0) } ?? .null), ("code", .string(invitation.code)),
+                ("name", .string(name)), ("quota", quota.map { .integer($0) } ?? .null),
+                ("code", .string(invitation.code)),
                 ("url", .optional(invitation.url)), ("expires", .string(invitation.expires.text)),
             ])
             output.print(json) {
@@ -46,12 +49,14 @@ struct AccountVerb: AsyncParsableCommand {
 
         func run() async throws {
             let accounts = try await ServerAccounts.list(data: try server.folder(try HomeDirectories.current()))
-            let json = JSONValue.array(accounts.map { account in
-                .object([
-                    ("name", .string(account.name)), ("quota", account.quota.map { .integer($0) } ?? .null),
-                    ("used", .integer(account.used)), ("devices", .count(account.devices)),
-                ])
-            })
+            let json = JSONValue.array(
+                accounts.map { account in
+                    .object([
+                        ("name", .string(account.name)), ("quota", account.quota.map { .integer($0) } ?? .null),
+                        ("used", .integer(account.used)), ("devices", .count(account.devices)),
+                    ])
+                }
+            )
             output.print(json) {
                 var table = TextTable("NAME", "USED", "QUOTA", "DEVICES")
                 for account in accounts {
@@ -64,7 +69,9 @@ struct AccountVerb: AsyncParsableCommand {
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove an account, with its devices and all that it stores.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove an account, with its devices and all that it stores."
+        )
 
         @Argument(help: "The account's name.")
         var name: String

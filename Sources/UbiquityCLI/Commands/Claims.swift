@@ -13,7 +13,12 @@ struct Claims: ParsableCommand {
             for claim in claims {
                 let items = claim.items.map { "\($0.isWrite ? "write" : "read") \(ShownPath.text($0.path))" }
                 let waits = claim.waitsFor.isEmpty ? "" : "; \(claim.waitsFor.joined(separator: ", "))"
-                table.add(claim.isGranted ? "held" : "waiting", "\(claim.pid)", claim.program, items.joined(separator: ", ") + waits)
+                table.add(
+                    claim.isGranted ? "held" : "waiting",
+                    "\(claim.pid)",
+                    claim.program,
+                    items.joined(separator: ", ") + waits
+                )
             }
             table.write()
         }
@@ -26,9 +31,11 @@ struct Claims: ParsableCommand {
             ("program", .string(claim.program)),
             (
                 "items",
-                .array(claim.items.map { item in
-                    .object([("path", .path(item.path)), ("access", .string(item.isWrite ? "write" : "read"))])
-                })
+                .array(
+                    claim.items.map { item in
+                        .object([("path", .path(item.path)), ("access", .string(item.isWrite ? "write" : "read"))])
+                    }
+                )
             ),
             ("waits-for", .array(claim.waitsFor.map { .string($0) })),
         ])

@@ -22,13 +22,16 @@ struct Container: AsyncParsableCommand {
             }
             let table = try MountTable.load(try HomeDirectories.current())
             func mountPoint(_ container: ContainerInfo) -> String? { table[container.id.text]?.mountPoint.description }
-            let json = JSONValue.array(containers.map { container in
-                .object([
-                    ("id", .string(container.id.text)), ("layout", .string(container.layout.rawValue)),
-                    ("case-insensitive", .bool(container.isCaseInsensitive)), ("read-only", .bool(container.isReadOnly)),
-                    ("mount-point", .optional(mountPoint(container))),
-                ])
-            })
+            let json = JSONValue.array(
+                containers.map { container in
+                    .object([
+                        ("id", .string(container.id.text)), ("layout", .string(container.layout.rawValue)),
+                        ("case-insensitive", .bool(container.isCaseInsensitive)),
+                        ("read-only", .bool(container.isReadOnly)),
+                        ("mount-point", .optional(mountPoint(container))),
+                    ])
+                }
+            )
             output.print(json) {
                 var lines = TextTable("ID", "LAYOUT", "ACCESS", "MOUNTED AT")
                 for container in containers {
@@ -57,13 +60,19 @@ struct Container: AsyncParsableCommand {
         func run() async throws {
             let layout = layout ?? (id == .documents ? .drive : .app)
             _ = try await AccountCloud.ask(id.text) { (cloud, _) async throws(CloudError) in
-                try await cloud.createContainer(id, layout: layout == .drive ? .drive : .app, isCaseInsensitive: caseInsensitive)
+                try await cloud.createContainer(
+                    id,
+                    layout: layout == .drive ? .drive : .app,
+                    isCaseInsensitive: caseInsensitive
+                )
             }
         }
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove a container and everything in it, for all devices.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a container and everything in it, for all devices."
+        )
 
         @Argument(help: "The container.", transform: parseContainer)
         var id: ContainerID
@@ -73,10 +82,18 @@ struct Container: AsyncParsableCommand {
 
         func run() async throws {
             if let entry = try MountTable.load(try HomeDirectories.current())[id.text] {
-                throw ControlError(id.text, "it is mounted at \(entry.mountPoint)", remedy: "`ubiquity unmount \(entry.mountPoint)` first")
+                throw ControlError(
+                    id.text,
+                    "it is mounted at \(entry.mountPoint)",
+                    remedy: "`ubiquity unmount \(entry.mountPoint)` first"
+                )
             }
-            if !yes { try Terminal.confirm("Remove the container \(id) with all its documents and versions, for all devices?") }
-            try await AccountCloud.ask(id.text) { (cloud, _) async throws(CloudError) in try await cloud.removeContainer(id) }
+            if !yes {
+                try Terminal.confirm("Remove the container \(id) with all its documents and versions, for all devices?")
+            }
+            try await AccountCloud.ask(id.text) { (cloud, _) async throws(CloudError) in
+                try await cloud.removeContainer(id)
+            }
         }
     }
 }

@@ -24,7 +24,10 @@ struct Coordinate: ParsableCommand {
     @Option(help: ArgumentHelp("Claim an item for writing (may be repeated).", valueName: "path"))
     var write: [String] = []
 
-    @Option(name: .customLong("option"), help: ArgumentHelp("What is going to happen (may be repeated).", valueName: "name"))
+    @Option(
+        name: .customLong("option"),
+        help: ArgumentHelp("What is going to happen (may be repeated).", valueName: "name")
+    )
     var options: [String] = []
 
     @Option(help: ArgumentHelp("Seconds to wait at most; `none` waits for ever (default: 30).", valueName: "seconds"))
@@ -34,7 +37,9 @@ struct Coordinate: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        guard !read.isEmpty || !write.isEmpty else { throw ValidationError("nothing to claim: name --read PATH or --write PATH") }
+        guard !read.isEmpty || !write.isEmpty else {
+            throw ValidationError("nothing to claim: name --read PATH or --write PATH")
+        }
         guard !command.isEmpty else { throw ValidationError("no command to run: it comes after --") }
         _ = try limit()
     }

@@ -16,13 +16,16 @@ struct Deleted: ParsableCommand {
 
         func run() throws {
             let items = try connectedService().send(DeletedRequest())
-            let json = JSONValue.array(items.map { item in
-                .object([
-                    ("id", .string(item.id)), ("container", .string(item.container)), ("path", .string(item.path)),
-                    ("kind", .string(item.kind)), ("size", .integer(item.size)),
-                    ("deleted", .string(Timestamp(nanoseconds: item.deleted).text)), ("device", .string(item.device)),
-                ])
-            })
+            let json = JSONValue.array(
+                items.map { item in
+                    .object([
+                        ("id", .string(item.id)), ("container", .string(item.container)), ("path", .string(item.path)),
+                        ("kind", .string(item.kind)), ("size", .integer(item.size)),
+                        ("deleted", .string(Timestamp(nanoseconds: item.deleted).text)),
+                        ("device", .string(item.device)),
+                    ])
+                }
+            )
             output.print(json) {
                 var table = TextTable("ID", "DELETED", "DEVICE", "SIZE", "PATH")
                 for item in items {

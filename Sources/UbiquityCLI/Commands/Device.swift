@@ -17,14 +17,18 @@ struct Device: AsyncParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() async throws {
-            let devices = try await AccountCloud.ask("device") { (cloud, _) async throws(CloudError) in try await cloud.devices() }
-            let json = JSONValue.array(devices.map { device in
-                .object([
-                    ("name", .string(device.name)), ("id", .string(device.id.description)),
-                    ("joined", .string(device.joined.text)), ("last-seen", .string(device.lastSeen.text)),
-                    ("revoked", .bool(device.isRevoked)), ("current", .bool(device.isCurrent)),
-                ])
-            })
+            let devices = try await AccountCloud.ask("device") { (cloud, _) async throws(CloudError) in
+                try await cloud.devices()
+            }
+            let json = JSONValue.array(
+                devices.map { device in
+                    .object([
+                        ("name", .string(device.name)), ("id", .string(device.id.description)),
+                        ("joined", .string(device.joined.text)), ("last-seen", .string(device.lastSeen.text)),
+                        ("revoked", .bool(device.isRevoked)), ("current", .bool(device.isCurrent)),
+                    ])
+                }
+            )
             output.print(json) {
                 var table = TextTable("NAME", "JOINED", "LAST SEEN", "")
                 for device in devices {
@@ -46,7 +50,9 @@ struct Device: AsyncParsableCommand {
         var name: String
 
         func run() async throws {
-            try await AccountCloud.ask(name) { (cloud, _) async throws(CloudError) in try await cloud.revoke(deviceNamed: name) }
+            try await AccountCloud.ask(name) { (cloud, _) async throws(CloudError) in
+                try await cloud.revoke(deviceNamed: name)
+            }
         }
     }
 }

@@ -23,7 +23,11 @@ struct Identity: ParsableCommand {
         if watch { try follow(home) }
         let token = try Account.load(home)?.identity
         guard token != nil || output.json else {
-            throw ControlError("identity", "this device is not signed in", remedy: "`ubiquity up DIR` or `ubiquity sign-in URL`")
+            throw ControlError(
+                "identity",
+                "this device is not signed in",
+                remedy: "`ubiquity up DIR` or `ubiquity sign-in URL`"
+            )
         }
         output.print(Self.json(token)) { Terminal.write(token ?? "") }
     }
@@ -44,7 +48,9 @@ struct Identity: ParsableCommand {
             let token = try Account.load(home)?.identity
             if isFirst || token != last { Terminal.write(Self.json(token).text) }
             (last, isFirst) = (token, false)
-            if read(watcher, &buffer, buffer.count) <= 0, errno != EINTR { throw ControlError("identity", systemMessage(errno)) }
+            if read(watcher, &buffer, buffer.count) <= 0, errno != EINTR {
+                throw ControlError("identity", systemMessage(errno))
+            }
         }
     }
 }

@@ -7,7 +7,8 @@ import UbiquityModel
 struct Invite: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the line to type on the next machine.",
-        discussion: "The code in it is good once, for 15 minutes. A server on this machine is opened to the network (with TLS)."
+        discussion:
+            "The code in it is good once, for 15 minutes. A server on this machine is opened to the network (with TLS)."
     )
 
     @Option(help: "This machine's name or address, as the other machine shall use it.")
@@ -48,7 +49,9 @@ struct Invite: AsyncParsableCommand {
 
 @Sendable func parseContainer(_ text: String) throws -> ContainerID {
     guard let id = ContainerID(text) else {
-        throw ValidationError("\"\(text)\" is no container: letters, digits, \".\", \"_\" and \"-\", 128 at most, no dot in front")
+        throw ValidationError(
+            "\"\(text)\" is no container: letters, digits, \".\", \"_\" and \"-\", 128 at most, no dot in front"
+        )
     }
     return id
 }

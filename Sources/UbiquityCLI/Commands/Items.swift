@@ -2,7 +2,9 @@ import ArgumentParser
 import UbiquityControl
 
 struct Download: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Fetch the content of items, and of everything in folders.")
+    static let configuration = CommandConfiguration(
+        abstract: "Fetch the content of items, and of everything in folders."
+    )
 
     @Argument(help: "Items in a mount.")
     var paths: [String]
@@ -19,7 +21,8 @@ struct Download: ParsableCommand {
 struct Evict: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Remove the local content of items and keep it in the cloud.",
-        discussion: "Refused, with the reason, for what is not sent yet, open, pinned, linked more than once, or not surely in the cloud."
+        discussion:
+            "Refused, with the reason, for what is not sent yet, open, pinned, linked more than once, or not surely in the cloud."
     )
 
     @Argument(help: "Items in a mount; of folders everything in them.")
@@ -64,7 +67,8 @@ struct Unpin: ParsableCommand {
 struct Sync: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Wait until everything local is in the cloud and everything known from the cloud is here.",
-        discussion: "Exit code 75 at the time limit, at once offline, and for what waits for a person or a program; 1 for items in error."
+        discussion:
+            "Exit code 75 at the time limit, at once offline, and for what waits for a person or a program; 1 for items in error."
     )
 
     @Option(help: "Seconds to wait at most.", transform: parseSeconds)

@@ -16,7 +16,10 @@ struct MountVerb: AsyncParsableCommand {
     @Flag(help: "Run the device service in this terminal instead of the background.")
     var foreground = false
 
-    @Option(name: .customShort("o"), help: "Mount options, with commas between them: `show_versions`, or those of FUSE.")
+    @Option(
+        name: .customShort("o"),
+        help: "Mount options, with commas between them: `show_versions`, or those of FUSE."
+    )
     var options: [String] = []
 
     func run() async throws {

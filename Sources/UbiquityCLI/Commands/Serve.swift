@@ -27,7 +27,10 @@ struct Serve: AsyncParsableCommand {
 
     @OptionGroup var server: ServerDataOptions
 
-    @Option(help: ArgumentHelp("Where to listen; port 0 is any free one.", valueName: "host:port"), transform: parseAddress)
+    @Option(
+        help: ArgumentHelp("Where to listen; port 0 is any free one.", valueName: "host:port"),
+        transform: parseAddress
+    )
     var listen: ListenAddress?
 
     @Option(help: ArgumentHelp("Where the catalogue is: sqlite:PATH (default: in the data folder).", valueName: "url"))
@@ -52,7 +55,9 @@ struct Serve: AsyncParsableCommand {
             try await serve()
         } catch {
             let problem = (error as? ControlError) ?? ControlError("server", "\(error)")
-            if let readyDescriptor { BackgroundProcess.tell(BackgroundProcess.Report(error: problem), on: readyDescriptor) }
+            if let readyDescriptor {
+                BackgroundProcess.tell(BackgroundProcess.Report(error: problem), on: readyDescriptor)
+            }
             throw problem
         }
     }

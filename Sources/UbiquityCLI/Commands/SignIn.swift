@@ -39,7 +39,12 @@ struct SignIn: AsyncParsableCommand {
     private func typedCode() throws -> String {
         if let code { return code }
         guard isatty(STDIN_FILENO) == 1, Terminal.errorsAreTerminal else {
-            throw ControlError(.usage, "sign-in", "--code is missing", remedy: "`ubiquity invite`, on a device that is signed in, prints one")
+            throw ControlError(
+                .usage,
+                "sign-in",
+                "--code is missing",
+                remedy: "`ubiquity invite`, on a device that is signed in, prints one"
+            )
         }
         Terminal.write(Array("code: ".utf8), to: STDERR_FILENO)
         return readLine() ?? ""

@@ -29,7 +29,9 @@ struct SignOut: AsyncParsableCommand {
         }
         // The token is of no use from now on; offline it stays in the list of devices until it is revoked elsewhere.
         let name = account.credentials.deviceName
-        try? await AccountCloud.ask(name) { (cloud, _) async throws(CloudError) in try await cloud.revoke(deviceNamed: name) }
+        try? await AccountCloud.ask(name) { (cloud, _) async throws(CloudError) in
+            try await cloud.revoke(deviceNamed: name)
+        }
         // Nothing of this account comes back under another one, not even an import that was begun.
         var table = try MountTable.load(home)
         table.entries = []

@@ -11,9 +11,14 @@ struct Conflicts: ParsableCommand {
 
     func run() throws {
         let conflicts = try connectedService().send(ConflictsRequest())
-        let json = JSONValue.array(conflicts.map { conflict in
-            .object([("path", .path(conflict.path)), ("versions", .array(conflict.versions.map { VersionOutput.json($0) }))])
-        })
+        let json = JSONValue.array(
+            conflicts.map { conflict in
+                .object([
+                    ("path", .path(conflict.path)),
+                    ("versions", .array(conflict.versions.map { VersionOutput.json($0) })),
+                ])
+            }
+        )
         output.print(json) {
             for conflict in conflicts {
                 Terminal.write(ShownPath.text(conflict.path))

@@ -39,7 +39,11 @@ enum ItemStatusOutput {
             if item.conflicts > 0 { state += ", conflicts: \(item.conflicts)" }
             let why = [item.reason, item.error].compactMap { $0 }.joined(separator: "; ")
             let path = ShownPath.text(item.path)
-            table.add(state, item.kind == "folder" ? "" : ByteCount.text(item.size), why.isEmpty ? path : "\(path) (\(why))")
+            table.add(
+                state,
+                item.kind == "folder" ? "" : ByteCount.text(item.size),
+                why.isEmpty ? path : "\(path) (\(why))"
+            )
         }
         table.write()
     }

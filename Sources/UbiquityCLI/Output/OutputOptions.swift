@@ -17,7 +17,8 @@ enum ShownPath {
     private static let workingFolder: [UInt8]? = try? ItemArgument(resolving: Array(".".utf8)).path.bytes
 
     static func text(_ path: ControlPath) -> String {
-        guard let folder = workingFolder, folder.count > 1, let names = path.relative(to: ControlPath(bytes: folder)) else {
+        guard let folder = workingFolder, folder.count > 1, let names = path.relative(to: ControlPath(bytes: folder))
+        else {
             return Terminal.plain(path.description)
         }
         let relative = names.isEmpty ? Array(".".utf8) : Array(names.joined(separator: [UInt8(ascii: "/")]))

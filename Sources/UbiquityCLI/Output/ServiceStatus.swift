@@ -88,7 +88,8 @@ enum ServiceStatus {
             line("conflicts", Terminal.styled("\(engine.conflicts); `ubiquity conflicts` lists them", .yellow))
         }
         if engine.heldDeletions > 0 {
-            let text = "\(engine.heldDeletions) are held; `ubiquity deleted confirm` sends them, `ubiquity deleted undo` brings all back"
+            let text =
+                "\(engine.heldDeletions) are held; `ubiquity deleted confirm` sends them, `ubiquity deleted undo` brings all back"
             line("deletions", Terminal.styled(text, .yellow))
         }
         for transfer in engine.transfers { line("transfer", TransferOutput.text(transfer)) }

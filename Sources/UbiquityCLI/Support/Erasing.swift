@@ -24,7 +24,11 @@ enum Erasing {
             let only = (outcome.value ?? []).filter { ["local-only", "waiting", "uploading"].contains($0.state) }
             guard let first = only.first else { continue }
             let others = only.count > 1 ? " and \(only.count - 1) more items are" : " is"
-            throw ControlError("\(outcome.path)", "\(first.path)\(others) only here", remedy: "move them elsewhere, or sign out without --erase")
+            throw ControlError(
+                "\(outcome.path)",
+                "\(first.path)\(others) only here",
+                remedy: "move them elsewhere, or sign out without --erase"
+            )
         }
     }
 

@@ -16,7 +16,9 @@ enum ServerAccounts {
     }
 
     static func remove(_ name: String, data: String) async throws(ControlError) {
-        try await administer(data, name) { (server) async throws(ServerError) in try await server.removeAccount(name: name) }
+        try await administer(data, name) { (server) async throws(ServerError) in
+            try await server.removeAccount(name: name)
+        }
     }
 
     /// A code for this machine's own device.
@@ -26,7 +28,10 @@ enum ServerAccounts {
         }
     }
 
-    static func serve(_ configuration: ServerConfiguration, ready: @escaping @Sendable (String) -> Void) async throws(ControlError) {
+    static func serve(
+        _ configuration: ServerConfiguration,
+        ready: @escaping @Sendable (String) -> Void
+    ) async throws(ControlError) {
         do throws(ServerError) {
             try await UbiquityServer(configuration: configuration).run { ready($0) }
         } catch {

@@ -30,7 +30,10 @@ enum SigningIn {
             )
             if let name, name != credentials.account {
                 try await withdraw(credentials)
-                throw CloudError.rejected(code: "", message: "the code belongs to the account \(credentials.account), not \(name)")
+                throw CloudError.rejected(
+                    code: "",
+                    message: "the code belongs to the account \(credentials.account), not \(name)"
+                )
             }
             let account = Account(credentials: credentials, containers: containers, serverIsEmbedded: isEmbedded)
             do throws(ControlError) { try account.save(home) } catch {

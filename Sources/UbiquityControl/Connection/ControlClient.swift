@@ -27,7 +27,11 @@ package struct ControlClient: ~Copyable {
         var user: uid_t = 0
         guard clinux_socket_peer(socket, &process, &user) == 0, user == getuid() || user == 0 else {
             close(socket)
-            throw ControlError(.unreachable, "device service", "\(home.runtime)/\(HomeDirectories.socketName) belongs to another user")
+            throw ControlError(
+                .unreachable,
+                "device service",
+                "\(home.runtime)/\(HomeDirectories.socketName) belongs to another user"
+            )
         }
         self.socket = socket
         servicePID = process
@@ -74,7 +78,12 @@ package struct ControlClient: ~Copyable {
     }
 
     private static func lost() -> ControlError {
-        ControlError(.unreachable, "device service", "it ended during the request", remedy: "`ubiquity up DIR` starts it again")
+        ControlError(
+            .unreachable,
+            "device service",
+            "it ended during the request",
+            remedy: "`ubiquity up DIR` starts it again"
+        )
     }
 
     private func write(_ bytes: [UInt8]) throws(ControlError) {

@@ -50,7 +50,9 @@ package struct HomeDirectories: Sendable, Hashable {
 
     /// Makes what is missing, for the user alone.
     package func create() throws(ControlError) {
-        for folder in Set([configuration, data, state, runtime]).sorted() { try HomeDirectories.makeFolders(folder, mode: 0o700) }
+        for folder in Set([configuration, data, state, runtime]).sorted() {
+            try HomeDirectories.makeFolders(folder, mode: 0o700)
+        }
     }
 
     /// `mkdir -p`.
@@ -60,7 +62,9 @@ package struct HomeDirectories: Sendable, Hashable {
             throw ControlError(path, "cannot be made: \(systemMessage(errno))")
         }
         try makeFolders(String(path[..<slash]), mode: mode)
-        if mkdir(path, mode) != 0, errno != EEXIST { throw ControlError(path, "cannot be made: \(systemMessage(errno))") }
+        if mkdir(path, mode) != 0, errno != EEXIST {
+            throw ControlError(path, "cannot be made: \(systemMessage(errno))")
+        }
     }
 
     private static func absolute(_ path: String) throws(ControlError) -> String {

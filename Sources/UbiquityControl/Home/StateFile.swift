@@ -44,7 +44,9 @@ package enum StateFile {
 
     /// Durable when it returns. A file that is not there is none that had to go.
     package static func remove(_ path: String) throws(ControlError) {
-        guard unlink(path) == 0 || errno == ENOENT else { throw ControlError(path, "cannot be removed: \(systemMessage(errno))") }
+        guard unlink(path) == 0 || errno == ENOENT else {
+            throw ControlError(path, "cannot be removed: \(systemMessage(errno))")
+        }
         try synchronizeFolder(of: path)
     }
 
@@ -74,5 +76,7 @@ package enum StateFile {
         guard status >= 0 else { throw ControlError(path, "cannot be synced: \(systemMessage(status))") }
     }
 
-    private static func failure(_ path: String) -> ControlError { ControlError(path, "cannot be written: \(systemMessage(errno))") }
+    private static func failure(_ path: String) -> ControlError {
+        ControlError(path, "cannot be written: \(systemMessage(errno))")
+    }
 }

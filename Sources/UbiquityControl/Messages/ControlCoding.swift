@@ -16,7 +16,10 @@ package enum ControlCoding {
         return try encode(value, with: encoder)
     }
 
-    package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: some Collection<UInt8>) throws(ControlError) -> Value {
+    package static func decode<Value: Decodable>(
+        _ type: Value.Type,
+        from bytes: some Collection<UInt8>
+    ) throws(ControlError) -> Value {
         do { return try JSONDecoder().decode(type, from: Data(bytes)) } catch {
             throw ControlError("message", "not understood (\(describe(error)))")
         }

@@ -31,7 +31,8 @@ package struct ControlError: Error, Codable, Sendable, Hashable {
         ControlError(
             "account",
             "this device is not signed in",
-            remedy: "`ubiquity up DIR` starts with a server of its own, `ubiquity join URL CODE DIR` joins another device"
+            remedy:
+                "`ubiquity up DIR` starts with a server of its own, `ubiquity join URL CODE DIR` joins another device"
         )
     }
 }

@@ -16,7 +16,8 @@ package struct DeletedReport: Codable, Sendable {
     package var kind: String
     package var size: Int64
 
-    package init(id: String, container: String, path: String, deleted: Int64, device: String, kind: String, size: Int64) {
+    package init(id: String, container: String, path: String, deleted: Int64, device: String, kind: String, size: Int64)
+    {
         self.id = id
         self.container = container
         self.path = path

@@ -27,7 +27,13 @@ package struct MountRequest: ControlRequest {
         }
     }
 
-    package init(container: String?, mountPoint: ControlPath, createsContainer: Bool, imports: Bool, options: [String] = []) {
+    package init(
+        container: String?,
+        mountPoint: ControlPath,
+        createsContainer: Bool,
+        imports: Bool,
+        options: [String] = []
+    ) {
         self.container = container
         self.mountPoint = mountPoint
         self.createsContainer = createsContainer

@@ -7,7 +7,9 @@ package enum ArgumentBytes {
 
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
         let bytes = Array(bytes)
-        if let text = String(validating: bytes, as: UTF8.self), !text.unicodeScalars.contains(where: isEscape) { return text }
+        if let text = String(validating: bytes, as: UTF8.self), !text.unicodeScalars.contains(where: isEscape) {
+            return text
+        }
         var result = String.UnicodeScalarView()
         var rest = bytes[...]
         while let byte = rest.first {

@@ -32,8 +32,14 @@ extension ItemArgument {
         var folder = typed
         while folder.last == slash { folder.removeLast() }
         folder.removeLast(last.count)
-        let path = ControlPath(bytes: Self.joined(try Self.real(folder.isEmpty ? Array(".".utf8) : folder, shown).bytes, last))
-        self.init(typed: shown, path: path, target: Self.realpath(path.bytes).flatMap { $0 == path.bytes ? nil : ControlPath(bytes: $0) })
+        let path = ControlPath(
+            bytes: Self.joined(try Self.real(folder.isEmpty ? Array(".".utf8) : folder, shown).bytes, last)
+        )
+        self.init(
+            typed: shown,
+            path: path,
+            target: Self.realpath(path.bytes).flatMap { $0 == path.bytes ? nil : ControlPath(bytes: $0) }
+        )
     }
 
     /// The real path of a folder; its missing end by name.
@@ -47,8 +53,12 @@ extension ItemArgument {
             return ControlPath(bytes: joined(try real(Array(".".utf8), typed).bytes, folder))
         }
         let last = Array(folder[(slash + 1)...])
-        guard last != Array("..".utf8), last != Array(".".utf8), !last.isEmpty else { throw ControlError("\(typed)", systemMessage(ENOENT)) }
-        return ControlPath(bytes: joined(try real(slash == 0 ? [UInt8(ascii: "/")] : Array(folder[..<slash]), typed).bytes, last))
+        guard last != Array("..".utf8), last != Array(".".utf8), !last.isEmpty else {
+            throw ControlError("\(typed)", systemMessage(ENOENT))
+        }
+        return ControlPath(
+            bytes: joined(try real(slash == 0 ? [UInt8(ascii: "/")] : Array(folder[..<slash]), typed).bytes, last)
+        )
     }
 
     private static func joined(_ folder: [UInt8], _ name: [UInt8]) -> [UInt8] {

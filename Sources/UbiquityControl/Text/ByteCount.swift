@@ -12,7 +12,8 @@ package enum ByteCount {
         }
         if unit == 0 { return "\(bytes) B" }
         let tenths = Int((value * 10).rounded())
-        return value < 10 && tenths % 10 != 0 ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int(value.rounded())) \(units[unit])"
+        return value < 10 && tenths % 10 != 0
+            ? "\(tenths / 10).\(tenths % 10) \(units[unit])" : "\(Int(value.rounded())) \(units[unit])"
     }
 
     /// `20G`, `1.5GiB`, `500 MB`, `4096`: units are powers of 1024. `nil` for anything else.

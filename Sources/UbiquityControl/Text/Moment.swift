@@ -8,7 +8,8 @@ extension Timestamp {
         var time = time_t(seconds)
         var fields = tm()
         gmtime_r(&time, &fields)
-        let date = "\(padded(Int(fields.tm_year) + 1900, 4))-\(padded(Int(fields.tm_mon) + 1, 2))-\(padded(Int(fields.tm_mday), 2))"
+        let date =
+            "\(padded(Int(fields.tm_year) + 1900, 4))-\(padded(Int(fields.tm_mon) + 1, 2))-\(padded(Int(fields.tm_mday), 2))"
         return "\(date)T\(clock(fields)).\(padded(Int(nanoseconds / 1_000_000), 3))Z"
     }
 
@@ -17,7 +18,8 @@ extension Timestamp {
         var time = time_t(parts.seconds)
         var fields = tm()
         localtime_r(&time, &fields)
-        let date = "\(padded(Int(fields.tm_year) + 1900, 4))-\(padded(Int(fields.tm_mon) + 1, 2))-\(padded(Int(fields.tm_mday), 2))"
+        let date =
+            "\(padded(Int(fields.tm_year) + 1900, 4))-\(padded(Int(fields.tm_mon) + 1, 2))-\(padded(Int(fields.tm_mday), 2))"
         return "\(date) \(clock(fields))"
     }
 
