@@ -1,6 +1,7 @@
 import CFuse3
 import Glibc
 import Replica
+import Synchronization
 import SystemPackage
 
 /// Permissions that the backing inodes do not show.

@@ -286,9 +286,7 @@ extension ContainerEngine {
 
     /// Starts reading and uploading a large file beside the passes; a new one is announced first.
     private func beginTransfer(_ candidate: Candidate, isNew: Bool, _ sends: inout [PlannedSend]) {
-        guard let found = candidate.found, let work = candidate.works.first(where: { if case .place = $0 { true } else { false } })
-            ?? candidate.works.first
-        else {
+        guard let found = candidate.found else {
             candidate.verdict = .done
             return
         }
@@ -302,11 +300,13 @@ extension ContainerEngine {
             return
         }
         candidate.verdict = .transferring
-        let (id, place, state) = (candidate.id, found.place, found.state)
+        let (id, place, state, works) = (candidate.id, found.place, found.state, candidate.works)
         mount?.collectDirty(state.key)
         let hasWriter = mount?.hasWriter(state.key) ?? false
         let shown = path(of: place)?.description ?? place.name.description
-        transferTasks[id] = Task { await self.transfer(id, place, state, hasWriter: hasWriter, path: shown, work: work) }
+        transferTasks[id] = Task {
+            await self.transfer(id, place, state, hasWriter: hasWriter, path: shown, works: works)
+        }
     }
 
     private func transfer(
@@ -315,7 +315,7 @@ extension ContainerEngine {
         _ state: LocalState,
         hasWriter: Bool,
         path: String,
-        work: Work
+        works: Set<Work>
     ) async {
         let token = meter.begin(id, path: path, direction: .upload, total: state.size)
         let verdict: Verdict
@@ -335,7 +335,8 @@ extension ContainerEngine {
         }
         meter.end(token)
         transferTasks[id] = nil
-        handle(.transferEnded(work, verdict))
+        // Each piece of work that led to the item waits for this.
+        for work in works { handle(.transferEnded(work, verdict)) }
     }
 
     func noteCloudProblem(_ id: ItemID, _ path: String, _ error: CloudError) {

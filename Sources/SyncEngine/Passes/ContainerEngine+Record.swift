@@ -1,5 +1,6 @@
 import Logging
 import CLinux
+import Driver
 import EngineCore
 import Glibc
 import Replica

@@ -28,7 +28,7 @@ extension ContainerEngine {
             }
         }
         let (id, place, row) = (candidate.id, found.place, candidate.synced)
-        guard let work = candidate.works.first else { return nil }
+        let works = candidate.works
         candidate.verdict = .transferring
         transferTasks[id] = Task {
             var verdict = Verdict.again
@@ -40,7 +40,7 @@ extension ContainerEngine {
                 self.logger.info("a download ended early", metadata: ["why": "\(error)"])
             }
             self.transferTasks[id] = nil
-            self.handle(.transferEnded(work, verdict))
+            for work in works { self.handle(.transferEnded(work, verdict)) }
         }
         return nil
     }
