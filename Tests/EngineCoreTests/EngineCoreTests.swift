@@ -1,0 +1,67 @@
+import EngineCore
+import Testing
+import UbiquityModel
+
+@Suite struct EngineCoreTests {
+    private typealias Core = EngineCore<Int>
+
+    private func liveCore() -> Core {
+        var core = Core()
+        _ = core.handle(.started, at: .start)
+        _ = core.handle(.connected, at: .start)
+        _ = core.handle(.caughtUp, at: .start)
+        _ = core.handle(.pendingLoaded([], isLast: true), at: .start)
+        return core
+    }
+
+    private let later = Instant(.seconds(1))
+
+    @Test func `a closed file is examined a moment after its change`() {
+        var core = liveCore()
+        #expect(core.handle(.changed(1, isOpen: false), at: .start) == [.setTimer(.start + Core.closeDelay)])
+        #expect(core.handle(.timer, at: later) == [.runPass([.place(1)])])
+    }
+
+    @Test func `a transfer that ends before the pass that began it is not waited for`() {
+        var core = liveCore()
+        _ = core.handle(.changed(1, isOpen: false), at: .start)
+        _ = core.handle(.timer, at: later)
+        _ = core.handle(.transferEnded(.place(1), .done), at: later)
+        _ = core.handle(.passEnded([.place(1): .transferring]), at: later)
+        #expect(core.isSettled)
+    }
+
+    @Test func `nothing is sent while nobody is connected, and all of it afterwards`() {
+        var core = liveCore()
+        _ = core.handle(.connectionLost(jitter: 0), at: .start)
+        #expect(!core.handle(.changed(1, isOpen: false), at: .start).contains(.runPass([.place(1)])))
+        #expect(core.handle(.timer, at: later).contains(.connect))
+        _ = core.handle(.connected, at: later)
+        #expect(core.handle(.caughtUp, at: later).contains(.runPass([.place(1)])))
+    }
+
+    @Test func `a change during a pass is looked at again`() {
+        var core = liveCore()
+        _ = core.handle(.changed(1, isOpen: false), at: .start)
+        _ = core.handle(.timer, at: later)
+        _ = core.handle(.changed(1, isOpen: false), at: later)
+        _ = core.handle(.passEnded([.place(1): .sent]), at: later)
+        #expect(!core.isSettled)
+        #expect(core.isWaiting(.place(1)))
+    }
+}
+
+@Suite struct DeletionGuardTests {
+    @Test(arguments: [(count: 60, total: 110, admits: false), (count: 50, total: 110, admits: true), (count: 90, total: 100, admits: true)])
+    func `more than half of a large container is held`(count: Int, total: Int, admits: Bool) {
+        var deletions = DeletionGuard()
+        #expect(deletions.admits(count, underOneFolder: true, total: total, at: .start) == admits)
+    }
+
+    @Test func `what was confirmed goes`() {
+        var deletions = DeletionGuard()
+        #expect(!deletions.admitsConfirmed(at: .start))
+        deletions.confirm(at: .start)
+        #expect(deletions.admitsConfirmed(at: Instant(.seconds(1))))
+    }
+}

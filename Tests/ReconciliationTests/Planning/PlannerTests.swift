@@ -1,0 +1,72 @@
+import Reconciliation
+import Testing
+import UbiquityModel
+
+@Suite struct PlannerTests {
+    private let id = ItemID(high: 1, low: 1)
+    private let attributes = ItemAttributes(modified: Timestamp(nanoseconds: 5), mode: 0o644)
+
+    private func contentID(_ revision: UInt64) -> ContentID? { ContentID(bytes: [UInt8](repeating: UInt8(revision), count: 32)) }
+
+    private func content(_ revision: UInt64) -> FileContent {
+        FileContent(
+            revision: RevisionID(high: 0, low: revision),
+            content: contentID(revision),
+            size: 10
+        )
+    }
+
+    private func place(_ name: String) throws -> Place { Place(parent: .root, name: try Name(name)) }
+
+    private func remote(_ revision: UInt64, _ name: String = "a", isDeleted: Bool = false) throws -> RemoteItem {
+        RemoteItem(id: id, place: try place(name), content: .file(content(revision)), attributes: attributes, position: 1, isDeleted: isDeleted)
+    }
+
+    private func local(_ content: LocalContent, _ name: String = "a") throws -> LocalItem {
+        LocalItem(place: try place(name), content: content, attributes: attributes)
+    }
+
+    @Test func `an absence is a deletion only when it was recorded`() throws {
+        let synced = AgreedItem(try remote(1))
+        #expect(Planner.decide(local: nil, synced: synced, remote: try remote(1), deletionIsLogged: false) == .apply([.appear]))
+        let revision = content(1).revision
+        #expect(
+            Planner.decide(local: nil, synced: synced, remote: try remote(1), deletionIsLogged: true)
+                == .send([.delete(base: revision)])
+        )
+    }
+
+    @Test func `edit against delete keeps the edit, on either side`() throws {
+        let synced = AgreedItem(try remote(1))
+        #expect(Planner.decide(local: nil, synced: synced, remote: try remote(2), deletionIsLogged: true) == .apply([.appear]))
+        let edited = try local(.read(try #require(contentID(3)), size: 10))
+        #expect(
+            Planner.decide(local: edited, synced: synced, remote: try remote(1, isDeleted: true))
+                == .send([.edit(base: content(1).revision)])
+        )
+    }
+
+    @Test func `a newer revision replaces what is unchanged here`() throws {
+        let decision = Planner.decide(local: try local(.unchanged), synced: AgreedItem(try remote(1)), remote: try remote(2))
+        #expect(decision == .apply([.replace]))
+    }
+
+    @Test func `the same edit on both sides is agreement`() throws {
+        let same = try local(.read(try #require(contentID(2)), size: 10))
+        #expect(Planner.decide(local: same, synced: AgreedItem(try remote(1)), remote: try remote(2)) == .agree)
+    }
+
+    @Test func `move against edit: both hold`() throws {
+        let moved = try local(.unchanged, "b")
+        let decision = Planner.decide(local: moved, synced: AgreedItem(try remote(1)), remote: try remote(2))
+        #expect(decision == .send([.move(try place("b"))]))
+    }
+
+    @Test func `a different file of the same name gives way, an equal one is adopted`() throws {
+        let rival = try remote(2)
+        let equal = try local(.read(try #require(contentID(2)), size: 10))
+        let other = try local(.read(try #require(contentID(3)), size: 10))
+        #expect(Planner.decide(local: equal, synced: nil, remote: nil, rival: rival) == .adopt(rival.id))
+        #expect(Planner.decide(local: other, synced: nil, remote: nil, rival: rival) == .renameAside)
+    }
+}
