@@ -15,7 +15,7 @@ extension Mount {
         submit(completion) { filesystem, acting in filesystem.perform(mutation, acting) }
     }
 
-    /// Frees the content of a whole file. `.busy` while anybody has it open, `.stale` if it is not as expected, EMLINK if it has several
+    /// Frees the content of a file, whole or partly here. `.busy` while anybody has it open, `.stale` if it is not as expected, EMLINK if it has several
     /// names. The caller made sure that the cloud has the revision.
     package func evict(
         in parent: InodeKey,

@@ -72,8 +72,8 @@ package actor ContainerEngine {
     var uploaded: [LocalPlace: ReadContent] = [:]
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
-    /// Revision ids given to contents that are not committed yet.
-    var revisions: [LocalPlace: (revision: RevisionID, content: ContentID)] = [:]
+    /// What was sent and not answered, as in the state database.
+    var sending: [ItemID: SentRevision] = [:]
     /// Work that waits for a writer to close the file.
     var waitingForClose: [InodeKey: Set<Work>] = [:]
     var problems: [ItemID: ItemProblem] = [:]
@@ -136,6 +136,7 @@ package actor ContainerEngine {
             let wasClean = try replica.database.wasStoppedCleanly()
             try replica.database.setStoppedCleanly(false)
             heldDeletions = try replica.database.held()
+            sending = try replica.database.sending()
             try scan(onlyFolders: wasClean)
         } catch {
             throw .failed("the replica cannot be read: \(error)")

@@ -69,6 +69,7 @@ final class Mounted: Sendable {
         host.state.withLock { $0.contents[revision] = content }
         let placeholder = Placeholder(
             revision: revision,
+            generation: 1,
             size: Int64(content.count),
             modified: Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789),
             mode: mode
@@ -108,7 +109,7 @@ final class Mounted: Sendable {
         let revision = RevisionID.random()
         let content = try Files.read(backing(name))
         host.state.withLock { $0.contents[revision] = content }
-        let placeholder = Placeholder(revision: revision, size: state.size, modified: state.modified, mode: state.mode)
+        let placeholder = Placeholder(revision: revision, generation: 1, size: state.size, modified: state.modified, mode: state.mode)
         return try outcome {
             mount.evict(
                 in: replica.tree.rootKey,

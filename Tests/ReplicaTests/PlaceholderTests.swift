@@ -17,6 +17,7 @@ import UbiquityModel
     @Test func `comes back from its bytes, also with more behind them`() {
         let placeholder = Placeholder(
             revision: .random(),
+            generation: .max,
             size: 1 << 40,
             modified: Timestamp(nanoseconds: -1),
             mode: 0o751
@@ -30,7 +31,7 @@ import UbiquityModel
         #expect(Placeholder(encoded: [2] + bytes.dropFirst()) == nil)
         #expect(Placeholder(encoded: Array(bytes.dropLast())) == nil)
         #expect(Placeholder(encoded: []) == nil)
-        #expect(Placeholder(encoded: Array(bytes[..<17]) + [255] + Array(bytes[18...])) == nil)
+        #expect(Placeholder(encoded: Array(bytes[..<25]) + [255] + Array(bytes[26...])) == nil)
     }
 
     @Test(arguments: [0, 1, 10_000_000_000] as [Int64])

@@ -71,5 +71,5 @@ struct SeededGenerator: RandomNumberGenerator {
 let someTime = Timestamp(nanoseconds: 1_600_000_000_123_456_789)
 
 func somePlaceholder(size: Int64, mode: UInt16 = 0o644) -> Placeholder {
-    Placeholder(revision: RevisionID(high: 1, low: 2), size: size, modified: someTime, mode: mode)
+    Placeholder(revision: RevisionID(high: 1, low: 2), generation: 7, size: size, modified: someTime, mode: mode)
 }

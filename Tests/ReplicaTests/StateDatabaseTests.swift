@@ -57,6 +57,16 @@ import UbiquityModel
         #expect(try database.remote(.random()) == nil)
     }
 
+    @Test func `what was sent stays known until it is answered`() throws {
+        let item = try remoteFile(1, "file")
+        let (first, second) = (SentRevision(revision: .random(), content: try contentID(1)), SentRevision(revision: .random(), content: try contentID(2)))
+        try database.write(sending: [(item.id, first)])
+        try database.write(sending: [(item.id, second), (ItemID(high: 2, low: 2), first)])
+        #expect(try StateDatabase(path: scratch.appending("state.sqlite")).sending() == [item.id: second, ItemID(high: 2, low: 2): first])
+        try database.apply(SyncedChanges(upserts: [SyncedItem(item, local: nil)], answered: [item.id]))
+        #expect(try database.sending() == [ItemID(high: 2, low: 2): first])
+    }
+
     @Test func `items are found by place, folder and inode`() throws {
         let folder = ItemID(high: 9, low: 9)
         var items = try (1...4).map { try remoteFile(UInt64($0), "name \($0)", in: folder) }
@@ -246,17 +256,23 @@ import UbiquityModel
         #expect(try database.manifest(try contentID(71)) == manifest)
     }
 
-    @Test func `ranges belong to one revision`() throws {
+    @Test func `ranges belong to one revision and one generation`() throws {
         let item = ItemID(high: 1, low: 1)
-        let (old, new) = (RevisionID(high: 1, low: 0), RevisionID(high: 2, low: 0))
+        let old = somePlaceholder(size: 50)
+        var newer = old
+        newer.revision = RevisionID(high: 2, low: 0)
         var ranges = ByteRangeSet(0..<10)
         try database.write(ranges: ranges, item, old)
         ranges.insert(20..<30)
-        try database.write(ranges: ranges, item, new)
+        try database.write(ranges: ranges, item, newer)
         #expect(try database.ranges(item, old) == nil)
-        #expect(try database.ranges(item, new) == ranges)
+        #expect(try database.ranges(item, newer) == ranges)
+        // Given up and begun anew: what was here before is here no more.
+        var again = newer
+        again.generation += 1
+        #expect(try database.ranges(item, again) == nil)
         try database.removeRanges(item)
-        #expect(try database.ranges(item, new) == nil)
+        #expect(try database.ranges(item, newer) == nil)
     }
 
     @Test func `marks and what is known of the whole survive a restart`() throws {

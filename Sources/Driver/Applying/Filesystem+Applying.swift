@@ -68,7 +68,7 @@ extension Filesystem {
         return try result(to.descriptor, to.name)
     }
 
-    /// A whole file, which nobody has open, becomes dataless.
+    /// A file that nobody has open becomes dataless; one that is gives up what of it is here.
     func eviction(
         _ folder: InodeKey,
         _ name: Name,
@@ -79,7 +79,9 @@ extension Filesystem {
         var after: LocalState?
         try withHeld(evidence, folder, descriptor, name, alone: true, afterwards: .free) {
             seen throws(MutationFailure) in
-            guard seen.kind == .file, seen.facts.placeholder == nil else { throw .stale }
+            guard seen.kind == .file else { throw .stale }
+            // A transfer that nobody waits for any more may still be at it.
+            if seen.facts.placeholder != nil { placeholders.file(seen.key)?.discard() }
             after = try failing { () throws(Errno) in
                 // Programs may come by another name, and a change to it is sent for each.
                 guard seen.status.st_nlink == 1 else { throw .tooManyLinks }

@@ -22,6 +22,13 @@ package final class BackingTree: Sendable {
     /// `O_PATH | O_DIRECTORY`, as long as this object lives.
     package var rootDescriptor: Int32 { root.raw }
 
+    /// Bytes that are free on the tree's filesystem for this user.
+    package func freeBytes() throws(Errno) -> Int64 {
+        var status = statvfs()
+        try called(fstatvfs(root.raw, &status))
+        return Int64(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue)
+    }
+
     /// What a name stands for, or `nil` if there is no such name. All of it is of one inode, even while names change.
     package func observe(in directory: Int32, _ name: Name) throws(Errno) -> LocalState? {
         let descriptor: Int32

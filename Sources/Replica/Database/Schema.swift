@@ -70,9 +70,11 @@ enum Schema {
         CREATE TABLE ranges (
             item BLOB NOT NULL,
             revision BLOB NOT NULL,
+            generation INTEGER NOT NULL,
             present BLOB NOT NULL,
-            PRIMARY KEY (item, revision)
+            PRIMARY KEY (item)
         ) STRICT, WITHOUT ROWID;
+        CREATE TABLE sending (item BLOB NOT NULL PRIMARY KEY, revision BLOB NOT NULL, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE pins (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         CREATE TABLE held (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;

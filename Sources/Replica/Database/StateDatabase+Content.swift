@@ -30,11 +30,14 @@ extension StateDatabase {
         }
     }
 
-    /// What of a dataless file was durable on the disk when last written down.
-    package func ranges(_ item: ItemID, _ revision: RevisionID) throws(ReplicaError) -> ByteRangeSet? {
-        let key: [SQLValue] = [.identifier(item), .identifier(revision)]
+    /// What of a dataless file was durable on the disk when last written down; `nil` if that was another revision, or
+    /// before the content was last given up.
+    package func ranges(_ item: ItemID, _ placeholder: Placeholder) throws(ReplicaError) -> ByteRangeSet? {
+        let key: [SQLValue] = [
+            .identifier(item), .identifier(placeholder.revision), .integer(Int64(bitPattern: placeholder.generation)),
+        ]
         return try reading { database in
-            try database.row("SELECT present FROM ranges WHERE item = ? AND revision = ?", key) { row in
+            try database.row("SELECT present FROM ranges WHERE item = ? AND revision = ? AND generation = ?", key) { row in
                 guard let ranges = ByteRangeSet(encoded: row.blob(0) ?? []) else {
                     throw ReplicaError.corrupted("the ranges of a file in the state database")
                 }
@@ -43,23 +46,20 @@ extension StateDatabase {
         }
     }
 
-    /// Only what `PlaceholderFile.synchronize` returned: durable content. Those of other revisions of the item are
-    /// dropped.
-    package func write(
-        ranges: ByteRangeSet,
-        _ item: ItemID,
-        _ revision: RevisionID
-    ) throws(ReplicaError) {
+    /// Only what `PlaceholderFile.synchronize` returned: durable content. What was known of the item before is dropped.
+    package func write(ranges: ByteRangeSet, _ item: ItemID, _ placeholder: Placeholder) throws(ReplicaError) {
         try writing { database in
-            try database.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)])
             try database.run(
-                "INSERT INTO ranges (item, revision, present) VALUES (?, ?, ?)",
-                [.identifier(item), .identifier(revision), .blob(ranges.encoded)]
+                "INSERT OR REPLACE INTO ranges (item, revision, generation, present) VALUES (?, ?, ?, ?)",
+                [
+                    .identifier(item), .identifier(placeholder.revision), .integer(Int64(bitPattern: placeholder.generation)),
+                    .blob(ranges.encoded),
+                ]
             )
         }
     }
 
-    /// Before an eviction, and once a file is whole.
+    /// Once a file is whole, or its content was given up: then they are of no use.
     package func removeRanges(_ item: ItemID) throws(ReplicaError) {
         try writing { try $0.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)]) }
     }

@@ -49,6 +49,7 @@ extension StateDatabase {
         try writing { database in
             try RemoteTable.write(database, remote)
             try SyncedTable.apply(database, changes)
+            try SendingTable.remove(database, changes.answered)
             try ManifestTable.write(database, manifests)
         }
     }

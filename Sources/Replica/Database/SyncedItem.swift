@@ -33,13 +33,16 @@ package struct SyncedItem: Hashable, Sendable {
 package struct SyncedChanges: Hashable, Sendable {
     package var upserts: [SyncedItem]
     package var removals: [ItemID]
+    /// Items of which what was sent has been answered.
+    package var answered: [ItemID]
 
-    package init(upserts: [SyncedItem] = [], removals: [ItemID] = []) {
+    package init(upserts: [SyncedItem] = [], removals: [ItemID] = [], answered: [ItemID] = []) {
         self.upserts = upserts
         self.removals = removals
+        self.answered = answered
     }
 
-    package var isEmpty: Bool { upserts.isEmpty && removals.isEmpty }
+    package var isEmpty: Bool { upserts.isEmpty && removals.isEmpty && answered.isEmpty }
 }
 
 /// An item on which the remote and the synced tree differ.

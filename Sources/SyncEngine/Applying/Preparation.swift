@@ -29,6 +29,7 @@ enum Preparation {
         case .file(let file):
             let placeholder = Placeholder(
                 revision: file.revision,
+                generation: .random(in: .min ... .max),
                 size: file.size,
                 modified: remote.attributes.modified,
                 mode: remote.attributes.mode

@@ -54,6 +54,8 @@ extension ContainerEngine {
         } else if let announced = there.first(where: isOwnAnnouncement), pass.candidates[announced.id] == nil {
             // Announced before a restart: its content goes on from there.
             id = announced.id
+        } else if let own = there.first(where: isOwnCommit), pass.candidates[own.id] == nil {
+            id = own.id
         } else {
             id = .random()
         }
@@ -70,6 +72,30 @@ extension ContainerEngine {
         return (try? replica.database.synced(remote.id)) ?? nil == nil
     }
 
+    /// A new file that this device has sent, whose commit was not answered.
+    private func isOwnCommit(_ remote: RemoteItem) -> Bool {
+        guard !remote.isDeleted, sentRevision(remote) != nil else { return false }
+        return (try? replica.database.synced(remote.id)) ?? nil == nil
+    }
+
+    /// The cloud's current revision, if it is one that this device has sent and was not told of.
+    private func sentRevision(_ remote: RemoteItem) -> RevisionID? {
+        guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content == sent.content,
+            file.revision == sent.revision
+        else { return nil }
+        return sent.revision
+    }
+
+    /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by now
+    /// nothing is known in that case.
+    private func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
+        guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content else { return row }
+        var agreed = row ?? SyncedItem(remote, local: nil)
+        agreed.content = remote.content
+        agreed.local = nil
+        return agreed
+    }
+
     /// The item of a synced row whose name is free now: it was deleted, or its inode is elsewhere.
     private func collectAbsent(_ row: SyncedItem, _ work: Work, into pass: Pass) throws {
         if let key = row.local?.key, let place = currentPlace(of: key), !pass.visitedPlaces.contains(place) {
@@ -78,8 +104,8 @@ extension ContainerEngine {
         }
         let candidate = pass.candidate(row.id, work)
         guard candidate.found == nil else { return }
-        candidate.synced = row
         candidate.remote = try replica.database.remote(row.id)
+        candidate.synced = agreedRow(row, candidate.remote)
         candidate.deletionIsProven = try isProvenDeletion(row)
     }
 
@@ -103,8 +129,9 @@ extension ContainerEngine {
         into pass: Pass
     ) throws {
         let candidate = pass.candidate(id, work)
-        candidate.synced = row
         candidate.remote = try replica.database.remote(id)
+        let row = agreedRow(row, candidate.remote)
+        candidate.synced = row
         let marks = aspects[place] ?? []
         guard let (content, extended) = try details(place, state, row, marks) else {
             candidate.verdict = .again
@@ -179,8 +206,8 @@ extension ContainerEngine {
                 }
             }
             let candidate = pass.candidate(item, work)
-            candidate.synced = row
             candidate.remote = try replica.database.remote(item)
+            candidate.synced = agreedRow(row, candidate.remote)
             candidate.deletionIsProven = try isProvenDeletion(row)
             return
         }

@@ -262,6 +262,7 @@ extension ContainerEngine {
         guard let remote = candidate.remote, let found = candidate.found else { return }
         pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content { pass.manifests[content] = manifest }
+        if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
         if found.state.kind == .file { pass.written.append(found.place) }
     }
 

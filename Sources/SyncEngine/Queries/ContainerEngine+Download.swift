@@ -1,3 +1,4 @@
+import CLinux
 import CloudClient
 import Driver
 import Logging
@@ -74,15 +75,14 @@ extension ContainerEngine {
         let items = try walk(path).filter { $0.state.kind == .file }
         var outcomes: [EvictOutcome] = []
         var candidates: [(item: Resolved, row: SyncedItem, file: FileContent)] = []
-        for item in items where !item.state.isDataless {
-            if let (reason, isTemporary) = refusal(item) {
+        for item in items {
+            if item.state.isDataless, !isPartlyHere(item) {
+                outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
+            } else if let (reason, isTemporary) = refusal(item) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary))
             } else if let row = item.row, case .file(let file) = row.content {
                 candidates.append((item, row, file))
             }
-        }
-        for item in items where item.state.isDataless {
-            outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
         }
         for start in stride(from: 0, to: candidates.count, by: 500) {
             let group = Array(candidates[start..<min(candidates.count, start + 500)])
@@ -91,12 +91,23 @@ extension ContainerEngine {
         return outcomes
     }
 
+    /// Whether a dataless file takes more room on the disk than its attributes may.
+    private func isPartlyHere(_ item: Resolved) -> Bool {
+        guard let folder = try? replica.tree.openFolder(key: item.place.folder) else { return false }
+        var status = clinux_status()
+        let descriptor = folder.raw
+        guard item.place.name.withCString({ clinux_status_at(descriptor, $0, &status) }) == 0 else { return false }
+        return status.blocks > 8
+    }
+
     private func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
         if let reason = localOnlyReason(item.place, item.path) { return ("stays on this device: \(reason.description)", false) }
         guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content else {
             return ("not yet uploaded", true)
         }
-        guard local == LocalEvidence(item.state), !core.isWaiting(.place(item.place)) || aspects[item.place] == nil else {
+        if let placeholder = item.state.placeholder {
+            guard placeholder.revision == file.revision, local.key == item.state.key else { return ("about to change", true) }
+        } else if local != LocalEvidence(item.state) || (core.isWaiting(.place(item.place)) && aspects[item.place] != nil) {
             return ("not yet uploaded", true)
         }
         if file.content == nil || remote.isDeleted { return ("not yet uploaded", true) }
@@ -138,12 +149,18 @@ extension ContainerEngine {
 
     private func evictOne(_ item: Resolved, _ row: SyncedItem, _ file: FileContent) async -> (String?, SyncedItem?) {
         guard let mount else { return ("not mounted", nil) }
-        let placeholder = Placeholder(
+        let generation = UInt64.random(in: .min ... .max)
+        var placeholder = Placeholder(
             revision: file.revision,
+            generation: generation,
             size: item.state.size,
             modified: item.state.modified,
             mode: item.state.mode
         )
+        if let present = item.state.placeholder {
+            placeholder = present
+            placeholder.generation = generation
+        }
         let result = await withCheckedContinuation { continuation in
             mount.evict(in: item.place.folder, item.place.name, expecting: LocalEvidence(item.state), as: placeholder) {
                 continuation.resume(returning: $0)

@@ -127,10 +127,10 @@ extension ContainerEngine {
 
     private func localBytes(_ item: Resolved) -> Int64 {
         guard item.state.kind == .file else { return 0 }
-        guard item.state.isDataless else { return item.state.size }
+        guard let placeholder = item.state.placeholder else { return item.state.size }
         if let open = host.filler.openFile(item.state.key) { return open.present.count }
-        guard let row = item.row, case .file(let file) = row.content else { return 0 }
-        return (try? replica.database.ranges(row.id, file.revision))??.count ?? 0
+        guard let row = item.row else { return 0 }
+        return (try? replica.database.ranges(row.id, placeholder))??.count ?? 0
     }
 
     private func state(of item: Resolved, isLocalOnly: Bool, transfer: TransferMeter.Entry?) -> ItemStatus.State {

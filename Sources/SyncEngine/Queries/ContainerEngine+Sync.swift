@@ -125,6 +125,8 @@ extension ContainerEngine {
             handle(.changed(place, isOpen: false))
         }
         for case .place(let place) in core.unfinished { snapshots.insert(place) }
+        // What could not be sent is tried once more, and its reason said anew: it may have gone.
+        if core.connection == .live { problems = [:] }
         handle(.hurried)
     }
 

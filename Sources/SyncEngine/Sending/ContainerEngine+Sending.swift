@@ -189,23 +189,32 @@ extension ContainerEngine {
         case .symlink(let target): return (.symlink(target: target), Manifest())
         case .unread, .read, .unchanged, .dataless:
             guard let read = candidate.read else { return nil }
-            var revision = newRevision(found.place, read.content)
-            // The content of an announcement bears the announced revision.
-            if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil {
-                revision = announced.revision
-            }
-            let file = FileContent(revision: revision, content: read.content, size: read.state.size)
+            let file = FileContent(revision: revision(candidate, read.content), content: read.content, size: read.state.size)
             return (.file(file), read.manifest)
         }
     }
 
-    /// A fresh id for a content that is sent from a place; the same for the same content until it has been committed, so that a
-    /// commit whose answer was lost is recognised.
-    private func newRevision(_ place: LocalPlace, _ content: ContentID) -> RevisionID {
-        if let known = revisions[place], known.content == content { return known.revision }
-        let revision = RevisionID.random()
-        revisions[place] = (revision, content)
-        return revision
+    /// A fresh id for a content; the same for the same content of an item until it has been committed, so that a commit whose
+    /// answer was lost is recognised.
+    private func revision(_ candidate: Candidate, _ content: ContentID) -> RevisionID {
+        if let known = sending[candidate.id], known.content == content { return known.revision }
+        // The content of an announcement bears the announced revision.
+        if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil {
+            return announced.revision
+        }
+        return .random()
+    }
+
+    /// Written down before it leaves.
+    private func noteSending(_ batch: [Prepared]) throws {
+        var news: [(item: ItemID, sent: SentRevision)] = []
+        for (operation, _) in batch.flatMap(\.operations) {
+            guard case .file(let file)? = operation.action.content, let content = file.content else { continue }
+            let sent = SentRevision(revision: file.revision, content: content)
+            if sending[operation.item] != sent { news.append((operation.item, sent)) }
+        }
+        try replica.database.write(sending: news)
+        for (item, sent) in news { sending[item] = sent }
     }
 
     // MARK: Committing
@@ -217,6 +226,7 @@ extension ContainerEngine {
             chunks.removeAll { !lacking.contains($0.0) }
         }
         let frames = await uploader.encode(chunks)
+        try noteSending(batch)
         let operations = batch.flatMap { $0.operations.map(\.operation) }
         let answer = try await cloud.commit(container.id, operations: operations, frames: frames, clock: wallClock)
         meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
@@ -349,7 +359,10 @@ extension ContainerEngine {
         pass.changes.upserts.append(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
-        revisions[found.place] = nil
+        if case .file? = operation.action.content {
+            sending[candidate.id] = nil
+            pass.changes.answered.append(candidate.id)
+        }
     }
 
     /// What both sides now agree on. If the server knew the same content as another revision, that one; if ours lost against a
@@ -357,5 +370,15 @@ extension ContainerEngine {
     private func agreedContent(_ sent: ItemContent, _ remote: RemoteItem) -> ItemContent {
         guard case .file(let ours) = sent, case .file(let theirs) = remote.content else { return sent }
         return ours.content == theirs.content ? remote.content : sent
+    }
+}
+
+extension ItemOperation.Action {
+    /// What becomes the item's content.
+    fileprivate var content: ItemContent? {
+        switch self {
+        case .create(_, let content, _, _, _), .edit(_, let content, _, _, _): content
+        case .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: nil
+        }
     }
 }

@@ -13,6 +13,8 @@ package final class ContentFiller: Sendable {
     /// The first read fetches at least this much, in bytes.
     static let smallestWindow: Int64 = 128 * 1024
     static let largestWindow: Int64 = 16 * 1024 * 1024
+    /// Bytes of the disk that content leaves free: the state database needs some to go on.
+    static let roomLeft: Int64 = 4 * 1024 * 1024
     /// How long a handle must stay open before the rest follows by itself.
     static let openBeforeRest = Duration.seconds(1)
     /// How long a read waits for content that its author has not sent yet.
@@ -227,7 +229,7 @@ package final class ContentFiller: Sendable {
         guard index.size == file.placeholder.size else { throw .corrupted("the manifest does not fit the size") }
         let token = downloader.meter.begin(source.item, path: source.path, direction: .download, total: index.size)
         defer { downloader.meter.end(token) }
-        while let range = nextRange(file, id) {
+        while let range = nextRange(file, id, try room(for: file, id)) {
             let wanted = index.entries(covering: file.missing(in: range))
             if !wanted.isEmpty {
                 try await downloader.fetch(wanted, into: file, token: token) { [weak self] in self?.completeServed(id) }
@@ -238,17 +240,29 @@ package final class ContentFiller: Sendable {
         completeServed(id)
     }
 
+    /// How many bytes may be fetched at once. Throws when the disk has no room for what is waited for, before any of it is written:
+    /// a file that will not fit does not take the last room from everything else.
+    private func room(for file: PlaceholderFile, _ id: ObjectIdentifier) throws(FillError) -> Int64 {
+        let waiting = state.withLock { $0.files[id]?.waiters.values.map(\.range) ?? [] }
+        let demanded = waiting.map { range in file.missing(in: range).reduce(0) { $0 + Int64($1.count) } }.max() ?? 0
+        let room: Int64
+        do throws(Errno) { room = try replica.tree.freeBytes() - Self.roomLeft } catch { throw .system(error) }
+        guard demanded == 0 || demanded <= room else { throw .system(.noSpace) }
+        return max(room, 0)
+    }
+
     /// What to fetch next; `nil` (and the pump is marked as stopped) when nobody waits any more.
-    private func nextRange(_ file: PlaceholderFile, _ id: ObjectIdentifier) -> Range<Int64>? {
+    private func nextRange(_ file: PlaceholderFile, _ id: ObjectIdentifier, _ room: Int64) -> Range<Int64>? {
         let size = file.placeholder.size
+        let largest = min(Self.largestWindow, room)
         return state.withLock { state in
             guard var entry = state.files[id] else { return nil }
             if !file.isDiscarded, !file.isWhole {
                 let first = entry.waiters.min { $0.key < $1.key }?.value
                 if let first, let start = file.missing(in: first.range).first?.lowerBound {
-                    return start..<min(size, max(min(first.range.upperBound, start + Self.largestWindow), start + entry.window))
+                    return start..<min(size, max(min(first.range.upperBound, start + Self.largestWindow), start + min(entry.window, largest)))
                 }
-                if entry.wantsWhole || (entry.wantsRest && entry.openCount > 0) {
+                if entry.wantsWhole || (entry.wantsRest && entry.openCount > 0), room >= Self.largestWindow {
                     if let start = file.missing(in: 0..<size).first?.lowerBound {
                         return start..<min(size, start + Self.largestWindow / 2)
                     }
