@@ -108,7 +108,7 @@ package actor ContainerEngine {
         uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         let relay = WholeRelay()
         let filler = ContentFiller(downloader: downloader, replica: replica, logger: logger) { file, state in
-            relay.engine.withLock { $0 }?.noteWhole(file.key, state)
+            relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
         }
         host = EngineHost(replica: replica, filler: filler)
         self.relay = relay
@@ -168,6 +168,9 @@ package actor ContainerEngine {
     }
 
     var passIsRunning = false
+    /// Files that became whole while somebody was about to write down that they are dataless.
+    private var filledMeanwhile: [InodeKey: (revision: RevisionID, state: LocalState)] = [:]
+    private var fillWatchers = 0
     var passWaiters: [CheckedContinuation<Void, Never>] = []
 
     package func setOffline(_ offline: Bool) {
@@ -296,15 +299,16 @@ package actor ContainerEngine {
     }
 
     /// A dataless file has all its content: records that, unless it changed again.
-    nonisolated func noteWhole(_ key: InodeKey, _ state: LocalState) {
-        Task { await self.recordWhole(key, state) }
+    nonisolated func noteWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
+        Task { await self.recordWhole(key, revision, state) }
     }
 
-    private func recordWhole(_ key: InodeKey, _ state: LocalState) {
+    private func recordWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
         mount?.becameWhole(key)
+        if fillWatchers > 0 { filledMeanwhile[key] = (revision, state) }
         do {
             var changes = SyncedChanges()
-            for var row in try replica.database.synced(key: key) where row.local?.isDataless == true {
+            for var row in try replica.database.synced(key: key) where row.revision == revision {
                 row.local = LocalEvidence(state)
                 changes.upserts.append(row)
                 try replica.database.removeRanges(row.id)
@@ -314,6 +318,27 @@ package actor ContainerEngine {
             // Without the row the next look hashes the file and finds it equal.
             logger.warning("a filled file is not recorded", metadata: ["why": "\(error)"])
         }
+    }
+
+    /// From the look at files until their rows are written: what becomes whole between is noted.
+    func beginWatchingFills() { fillWatchers += 1 }
+
+    func endWatchingFills() {
+        fillWatchers -= 1
+        if fillWatchers == 0 { filledMeanwhile = [:] }
+    }
+
+    /// Rows that were written as dataless although the file had become whole meanwhile are put right.
+    func correctFilled(_ written: [SyncedItem]) throws {
+        guard !filledMeanwhile.isEmpty else { return }
+        let corrected = written.compactMap { row -> SyncedItem? in
+            guard let local = row.local, local.isDataless, let filled = filledMeanwhile[local.key], filled.revision == row.revision
+            else { return nil }
+            var row = row
+            row.local = LocalEvidence(filled.state)
+            return row
+        }
+        try replica.database.write(synced: corrected)
     }
 
     // MARK: Items and places
@@ -338,5 +363,11 @@ package actor ContainerEngine {
             current = row.place.parent
         }
         return ItemPath(names.reversed())
+    }
+}
+
+extension SyncedItem {
+    fileprivate var revision: RevisionID? {
+        if case .file(let file) = content { file.revision } else { nil }
     }
 }

@@ -220,7 +220,8 @@ extension DriverTests {
         func `everything holds for an ordinary user too`() throws {
             let result = try OwnBinary.command(filter: "DriverTests", user: "nobody").wait(.seconds(500))
             if !result.isSuccess {
-                throw TestFailure("\(result.code)\n\(result.output.suffix(6000))\n\(result.errors.suffix(6000))")
+                let failed = (result.output + result.errors).split(separator: "\n").filter { $0.contains("✘") || $0.contains("rror") }
+                throw TestFailure("\(result.code)\n\(failed.joined(separator: "\n"))\n\(result.errors.suffix(2000))")
             }
             #expect(result.output.contains("passed") || result.errors.contains("passed"))
         }

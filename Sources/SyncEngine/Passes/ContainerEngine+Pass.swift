@@ -15,6 +15,7 @@ extension ContainerEngine {
 
     func runPass(_ works: [Work]) async {
         passIsRunning = true
+        beginWatchingFills()
         drainChanges()
         let pass = Pass()
         do {
@@ -34,6 +35,7 @@ extension ContainerEngine {
             for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
         }
         passIsRunning = false
+        endWatchingFills()
         for waiter in passWaiters { waiter.resume() }
         passWaiters = []
         handle(.passEnded(verdicts(of: pass, works)))

@@ -31,6 +31,7 @@ extension ContainerEngine {
             }
             return durable
         }
+        if durable { try correctFilled(changes.upserts) }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         if !durable { logger.warning("what was synced is not recorded: the disk does not write") }
         if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }

@@ -131,6 +131,8 @@ extension ContainerEngine {
         }
         var outcomes: [EvictOutcome] = []
         var changes = SyncedChanges()
+        beginWatchingFills()
+        defer { endWatchingFills() }
         for (index, (item, row, file)) in group.enumerated() {
             guard index < confirmed.count, confirmed[index] else {
                 outcomes.append(EvictOutcome(path: item.path, refusal: "not whole in the cloud", isTemporary: true))
@@ -140,7 +142,10 @@ extension ContainerEngine {
             outcomes.append(EvictOutcome(path: item.path, refusal: refusal, isTemporary: refusal != nil))
             if let evicted { changes.upserts.append(evicted) }
         }
-        do { try replica.database.apply(changes) } catch {
+        do {
+            try replica.database.apply(changes)
+            try correctFilled(changes.upserts)
+        } catch {
             // The placeholder itself says what it is: the next look at it writes the row.
             logger.warning("an eviction is not recorded", metadata: ["why": "\(error)"])
         }
