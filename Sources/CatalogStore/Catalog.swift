@@ -11,13 +11,14 @@ package protocol Catalog: Sendable {
     /// Its devices are revoked and its containers removed; the name is free again.
     func removeAccount(_ name: String, now: Timestamp) async throws(CatalogError)
     func addInvitation(_ invitation: Invitation, account: String) async throws(CatalogError)
-    /// The invitation never gives more than the inviting device has.
+    /// The invitation never gives more than the inviting device has, and ends with it.
     func addInvitation(_ invitation: Invitation, by token: TokenHash) async throws(CatalogError)
 
     // Devices
     /// Uses up the invitation. Of two devices of one name the later gets another one.
     func join(_ secret: SecretHash, as device: NewDevice, now: Timestamp) async throws(CatalogError) -> Access
     func access(_ token: TokenHash) async throws(CatalogError) -> Access
+    /// An old nonce makes a new identity, and voids the codes that the former one has made: nobody knows whose they are.
     func openSession(
         _ token: TokenHash,
         nonce: [UInt8],
@@ -25,8 +26,10 @@ package protocol Catalog: Sendable {
         now: Timestamp
     ) async throws(CatalogError) -> CatalogSession
     func devices(for token: TokenHash) async throws(CatalogError) -> [DeviceRecord]
-    /// From the moment at which this returns, no transaction accepts the device's token.
+    /// From the moment at which this returns, no transaction accepts the device's token, and no code that it made lets anybody in.
     func revoke(_ name: String, by token: TokenHash, now: Timestamp) async throws(CatalogError) -> DeviceID
+    /// The same for the device whose token it is. Returns who that was.
+    func revokeSelf(_ token: TokenHash, now: Timestamp) async throws(CatalogError) -> Access
 
     // Containers
     func containers(for token: TokenHash) async throws(CatalogError) -> [CatalogContainer]
@@ -43,9 +46,15 @@ package protocol Catalog: Sendable {
     func commit(_ request: CommitRequest, _ scope: Scope) async throws(CatalogError) -> CommitAnswer
     /// Current first, then conflicts, then saved, newest first.
     func versions(_ item: ItemID, _ scope: Scope) async throws(CatalogError) -> [ItemVersion]
-    /// Deleted at `since` or later, newest first.
-    func deleted(_ scope: Scope, since: Timestamp) async throws(CatalogError) -> [DeletedItem]
-    func manifests(_ contents: [ContentID], _ scope: Scope) async throws(CatalogError) -> [Manifest?]
+    /// Deleted at `since` or later, newest first, beginning after the item that `after` names. Paths are cut at their beginning.
+    func deleted(
+        _ scope: Scope,
+        since: Timestamp,
+        after: DeletedPosition?,
+        limit: Int
+    ) async throws(CatalogError) -> DeletedPage
+    /// Throws `tooMuch`, before it reads any, if they are more than `limit` bytes together.
+    func manifests(_ contents: [ContentID], limit: Int, _ scope: Scope) async throws(CatalogError) -> [Manifest?]
     func wholeness(
         _ revisions: [(item: ItemID, revision: RevisionID)],
         _ scope: Scope

@@ -18,6 +18,8 @@ package enum CatalogError: Error, Hashable, Sendable {
     case usedCode
     case expiredCode
     case quotaExceeded
+    /// What was asked for is more than one answer may be, in bytes.
+    case tooMuch(bytes: Int64, limit: Int)
     /// The disk of the catalogue is full.
     case noSpace
     /// The catalogue was written by a newer version of ubiquity.
@@ -42,6 +44,7 @@ extension CatalogError: CustomStringConvertible {
         case .usedCode: "the invitation code was used already: each works once"
         case .expiredCode: "the invitation code has expired"
         case .quotaExceeded: "the account's quota is used up"
+        case .tooMuch(let bytes, let limit): "\(bytes) bytes were asked for at once, where \(limit) are allowed"
         case .noSpace: "the server's disk is full"
         case .tooNew(let format): "the catalogue has format \(format): it was written by a newer version of ubiquity"
         case .cancelled: "cancelled"

@@ -73,6 +73,9 @@ package protocol Cloud: Sendable {
     /// Removes a device from the account: its token is refused from then on.
     func revoke(deviceNamed name: String) async throws(CloudError)
 
+    /// Removes this device, the one whose token this client has, from the account. Also fine if that has happened already.
+    func signOut() async throws(CloudError)
+
     func invite(_ request: InvitationRequest) async throws(CloudError) -> Invitation
 }
 

@@ -16,7 +16,7 @@ extension CloudClient {
         message.id = container.text
         message.layout = layout.rawValue
         message.caseInsensitive = isCaseInsensitive
-        var request = CloudRequest.post(CloudRoute.containers, message.body)
+        var request = try CloudRequest.post(CloudRoute.containers, message)
         // The second time it would exist already.
         request.isRepeatable = false
         let answer = try await send(request, WireContainerInfo.self)
@@ -37,7 +37,14 @@ extension CloudClient {
     package func revoke(deviceNamed name: String) async throws(CloudError) {
         var message = WireRevokeRequest()
         message.name = name
-        try await send(.post(CloudRoute.revoke, message.body))
+        try await send(try .post(CloudRoute.revoke, message))
+    }
+
+    package func signOut() async throws(CloudError) {
+        do throws(CloudError) { try await send(CloudRequest(method: .POST, path: CloudRoute.signOut)) } catch {
+            // A request whose answer was lost, or somebody else was faster.
+            guard error == .revoked else { throw error }
+        }
     }
 
     package func invite(_ request: InvitationRequest) async throws(CloudError) -> Invitation {
@@ -46,7 +53,7 @@ extension CloudClient {
         message.readOnly = request.isReadOnly
         message.openNetwork = request.opensNetwork
         message.address = request.address
-        let answer = try await send(.post(CloudRoute.invitations, message.body), WireInviteResponse.self)
+        let answer = try await send(try .post(CloudRoute.invitations, message), WireInviteResponse.self)
         return Invitation(url: answer.url, code: answer.code, expires: Timestamp(nanoseconds: answer.expires))
     }
 }

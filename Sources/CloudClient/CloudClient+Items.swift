@@ -1,4 +1,3 @@
-package import Chunking
 internal import CloudProtocol
 internal import Logging
 package import UbiquityModel
@@ -22,32 +21,6 @@ extension CloudClient {
         ]
     }
 
-    package func commit(
-        _ container: ContainerID,
-        operations: [ItemOperation],
-        frames: [ChunkFrame],
-        clock: Timestamp
-    ) async throws(CloudError) -> CommitAnswer {
-        var message = WireCommitRequest()
-        message.format = FormatVersion.cloudProtocol
-        message.deviceClock = clock.nanoseconds
-        message.chunks = frames.map { WireChunkFrame($0) }
-        message.operations = operations.map { WireOperation($0) }
-        var request = CloudRequest.post(CloudRoute.path(container, .commit), message.body)
-        // Without chunks it is small, and goes with the questions.
-        if !frames.isEmpty { request.pool = .uploads }
-        let answer = try await send(request, WireCommitResponse.self)
-        guard answer.outcomes.count == operations.count else {
-            throw .malformed("\(answer.outcomes.count) outcomes for \(operations.count) operations")
-        }
-        return try decoding { () throws(WireError) in
-            CommitAnswer(
-                outcomes: try answer.outcomes.map { (wire) throws(WireError) in try OperationOutcome(wire: wire) },
-                position: answer.position
-            )
-        }
-    }
-
     package func confirm(
         _ container: ContainerID,
         revisions: [(item: ItemID, revision: RevisionID)]
@@ -57,7 +30,7 @@ extension CloudClient {
             var message = WireConfirmRequest()
             message.items = part.map { WireConfirmation(item: $0.item, revision: $0.revision) }
             let answer = try await send(
-                .post(CloudRoute.path(container, .confirm), message.body),
+                try .post(CloudRoute.path(container, .confirm), message),
                 WireConfirmResponse.self
             )
             guard answer.whole.count == part.count else {
@@ -69,7 +42,7 @@ extension CloudClient {
     }
 
     package func versions(_ container: ContainerID, item: ItemID) async throws(CloudError) -> [ItemVersion] {
-        let request = CloudRequest.post(CloudRoute.path(container, .versions), WireVersionsRequest(item: item).body)
+        let request = try CloudRequest.post(CloudRoute.path(container, .versions), WireVersionsRequest(item: item))
         let answer = try await send(request, WireVersionsResponse.self)
         return try decoding { () throws(WireError) in
             try answer.versions.map { (wire) throws(WireError) in try ItemVersion(wire: wire) }
@@ -77,12 +50,25 @@ extension CloudClient {
     }
 
     package func deleted(_ container: ContainerID) async throws(CloudError) -> [DeletedItem] {
-        let answer = try await send(CloudRequest(path: CloudRoute.path(container, .deleted)), WireDeletedList.self)
-        return answer.items.compactMap { wire in
-            do throws(WireError) { return try DeletedItem(wire: wire) } catch {
-                logger.warning("a deleted item is left out of the list: \(error)")
-                return nil
-            }
+        var request = CloudRequest(path: CloudRoute.path(container, .deleted))
+        var result = [DeletedItem]()
+        var told = 0
+        while told < CloudLimits.deletedItems {
+            let page = try await send(request, WireDeletedList.self)
+            result += page.items.compactMap { listed($0) }
+            told += page.items.count
+            guard page.more, let last = page.items.last else { break }
+            request.query = [
+                (CloudRoute.Query.time, "\(last.deleted)"), (CloudRoute.Query.counter, "\(last.item.position)"),
+            ]
+        }
+        return result
+    }
+
+    private func listed(_ wire: WireDeletedItem) -> DeletedItem? {
+        do throws(WireError) { return try DeletedItem(wire: wire) } catch {
+            logger.warning("a deleted item is left out of the list: \(error)")
+            return nil
         }
     }
 }

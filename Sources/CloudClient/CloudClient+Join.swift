@@ -6,6 +6,7 @@ package import UbiquityModel
 extension CloudClient {
     /// Brings this device into an account.
     /// - Parameter code: as it was typed. A code that is none is `.rejected` with `FailureCode.wrongCode` before anybody is asked.
+    /// - Parameter deviceName: what the device would like to be called; the credentials say what the account calls it.
     /// - Returns: what the device keeps from now on, and the containers that it may use.
     package static func join(
         url: String,
@@ -22,7 +23,7 @@ extension CloudClient {
         let transport = try Transport(endpoint: endpoint, certificate: certificate, logger: logger)
         let answer: Result<[UInt8], CloudError>
         do throws(CloudError) {
-            answer = .success(try await transport.send(request(invitation, deviceName: deviceName), token: nil))
+            answer = .success(try await transport.send(try request(invitation, deviceName: deviceName), token: nil))
         } catch { answer = .failure(error) }
         await transport.shutdown()
         let body = try answer.get()
@@ -32,8 +33,7 @@ extension CloudClient {
                 response,
                 endpoint: endpoint,
                 certificate: certificate,
-                fingerprint: invitation.fingerprint,
-                deviceName: deviceName
+                fingerprint: invitation.fingerprint
             )
             let containers = try response.containers.map { (wire) throws(WireError) in try ContainerInfo(wire: wire) }
             return (credentials, containers)
@@ -48,12 +48,12 @@ extension CloudClient {
         return try await PinnedCertificate.fetch(from: endpoint, fingerprint: fingerprint)
     }
 
-    private static func request(_ invitation: InvitationCode, deviceName: String) -> CloudRequest {
+    private static func request(_ invitation: InvitationCode, deviceName: String) throws(CloudError) -> CloudRequest {
         var message = WireJoinRequest()
         message.format = FormatVersion.cloudProtocol
         message.code = Data(invitation.secret)
         message.deviceName = deviceName
-        var request = CloudRequest.post(CloudRoute.join, message.body)
+        var request = try CloudRequest.post(CloudRoute.join, message)
         // A code can be used once.
         request.isRepeatable = false
         return request
@@ -63,21 +63,21 @@ extension CloudClient {
         _ response: WireJoinResponse,
         endpoint: Endpoint,
         certificate: String?,
-        fingerprint: [UInt8]?,
-        deviceName: String
+        fingerprint: [UInt8]?
     ) throws(WireError) -> Credentials {
         guard let device = DeviceID(bytes: response.device) else {
             throw .wrongLength("the device's id", bytes: response.device.count)
         }
         guard !response.token.isEmpty else { throw .missing("the token") }
         guard !response.nonce.isEmpty else { throw .missing("the nonce") }
+        guard !response.deviceName.isEmpty else { throw .missing("the device's name") }
         return Credentials(
             url: endpoint.url,
             certificate: certificate,
             fingerprint: fingerprint,
             account: response.account,
             device: device,
-            deviceName: deviceName,
+            deviceName: response.deviceName,
             token: [UInt8](response.token),
             nonce: [UInt8](response.nonce)
         )

@@ -9,7 +9,7 @@ extension CloudClient {
     package func missing(_ container: ContainerID, chunks: [ChunkID]) async throws(CloudError) -> [ChunkID] {
         var result = [ChunkID]()
         for part in slices(chunks, of: CloudLimits.idsPerRequest) {
-            let request = CloudRequest.post(CloudRoute.path(container, .have), WireHaveRequest(chunks: part).body)
+            let request = try CloudRequest.post(CloudRoute.path(container, .have), WireHaveRequest(chunks: part))
             let answer = try await send(request, WireHaveResponse.self)
             result += try decoding { () throws(WireError) in try answer.missing(of: part) }
         }
@@ -43,7 +43,7 @@ extension CloudClient {
         chunks: [ChunkID],
         receive: @Sendable (ChunkFrame) async throws -> Void
     ) async throws(CloudError) {
-        let request = CloudRequest.post(CloudRoute.path(container, .fetch), WireFetchRequest(chunks: chunks).body)
+        let request = try CloudRequest.post(CloudRoute.path(container, .fetch), WireFetchRequest(chunks: chunks))
         let response = try await transport.open(request, token: credentials.token)
         var decoder = LengthPrefixedDecoder(limit: LengthPrefix.longestFrame)
         var awaited = chunks[...]
@@ -73,18 +73,35 @@ extension CloudClient {
         contents: [ContentID]
     ) async throws(CloudError) -> [ContentID: Manifest] {
         var result = [ContentID: Manifest]()
-        for part in slices(contents, of: CloudLimits.idsPerRequest) {
-            let request = CloudRequest.post(
-                CloudRoute.path(container, .manifests),
-                WireManifestRequest(contents: part).body
-            )
-            let answer = try await send(request, WireManifestResponse.self)
-            try decoding { () throws(WireError) in
-                for known in answer.answers {
-                    if let (content, manifest) = try known.decoded() { result[content] = manifest }
-                }
-            }
+        var asked = Set<ContentID>()
+        for part in slices(contents.filter { asked.insert($0).inserted }, of: CloudLimits.idsPerRequest) {
+            result.merge(try await manifestsPart(container, contents: part)) { first, _ in first }
         }
         return result
+    }
+
+    /// Halves the question until the manifests fit into one answer.
+    private func manifestsPart(
+        _ container: ContainerID,
+        contents: [ContentID]
+    ) async throws(CloudError) -> [ContentID: Manifest] {
+        let answer: WireManifestResponse
+        do throws(CloudError) {
+            let request = WireManifestRequest(contents: contents)
+            answer = try await send(try .post(CloudRoute.path(container, .manifests), request), WireManifestResponse.self)
+        } catch {
+            guard case .rejected(FailureCode.tooLarge.rawValue, _) = error, contents.count > 1 else { throw error }
+            let half = contents.count / 2
+            let first = try await manifestsPart(container, contents: Array(contents[..<half]))
+            let second = try await manifestsPart(container, contents: Array(contents[half...]))
+            return first.merging(second) { first, _ in first }
+        }
+        return try decoding { () throws(WireError) in
+            var result = [ContentID: Manifest]()
+            for known in answer.answers {
+                if let (content, manifest) = try known.decoded() { result[content] = manifest }
+            }
+            return result
+        }
     }
 }

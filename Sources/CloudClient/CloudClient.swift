@@ -49,7 +49,7 @@ package final class CloudClient: Cloud {
         message.format = FormatVersion.cloudProtocol
         message.nonce = .init(nonce)
         message.deviceClock = clock.nanoseconds
-        var request = CloudRequest.post(CloudRoute.session, message.body)
+        var request = try CloudRequest.post(CloudRoute.session, message)
         // It replaces the nonce: whether to ask once more is for the caller to decide.
         request.isRepeatable = false
         let answer = try await send(request, WireSessionResponse.self)

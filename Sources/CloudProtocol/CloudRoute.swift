@@ -7,6 +7,7 @@ package enum CloudRoute {
     package static let containers = "/v1/containers"
     package static let devices = "/v1/devices"
     package static let revoke = "/v1/devices/revoke"
+    package static let signOut = "/v1/devices/sign-out"
     package static let invitations = "/v1/invitations"
     package static let health = "/v1/health"
 
@@ -28,11 +29,13 @@ package enum CloudRoute {
 
     package static func path(_ container: ContainerID, _ verb: Verb) -> String { "\(path(container))/\(verb.rawValue)" }
 
-    /// The query of `changes` and `feed`.
+    /// The query of `changes` and `feed`, and of `deleted`.
     package enum Query {
         package static let counter = "counter"
         package static let hash = "hash"
         package static let limit = "limit"
+        /// With `counter`: the time and the position of the last item that was told of.
+        package static let time = "time"
     }
 }
 
@@ -59,12 +62,20 @@ package enum CloudHeader {
 package enum CloudLimits {
     /// The longest body of a request that is one message: a commit with the chunks of small contents in it.
     package static let messageBytes = 32 * 1024 * 1024
+    /// The longest body of a request that is a list of ids: 4096 pairs of them are some 160 KiB.
+    package static let listBytes = 512 * 1024
+    /// The longest body of a request that concerns the account. Strangers may send some of them.
+    package static let accountBytes = 64 * 1024
+    /// Manifests in one answer, together. Longer than any single one can be, since that came in one commit.
+    package static let manifestBytes = 64 * 1024 * 1024
     /// Chunks asked for in one `have`, `fetch`, or contents in one `manifests`.
     package static let idsPerRequest = 4096
     /// Operations in one commit.
     package static let operationsPerCommit = 4096
     /// Items in one page of changes.
     package static let itemsPerPage = 4096
+    /// Nobody looks through more deleted items than this; the newest are told.
+    package static let deletedItems = 10_000
     /// The server sends an empty page on a feed that has nothing to say this often.
     package static let signOfLife: Duration = .seconds(20)
     /// A feed without a sign of life for this long is lost.

@@ -18,6 +18,16 @@ package enum WireError: Error, Hashable, Sendable {
     case truncated
     /// Bytes that are no message at all.
     case undecodable(String)
+    /// A message of our own that has no bytes: it is too long.
+    case unencodable(String, reason: String)
+
+    /// The fault is on this side of the wire.
+    package var isOwn: Bool {
+        switch self {
+        case .unencodable: true
+        case .missing, .wrongLength, .badName, .outOfRange, .unknown, .contradiction, .tooLong, .truncated, .undecodable: false
+        }
+    }
 }
 
 extension WireError: CustomStringConvertible {
@@ -32,6 +42,7 @@ extension WireError: CustomStringConvertible {
         case .tooLong(let field, let bytes, let limit): "\(field) is too long: \(bytes) bytes, where \(limit) are allowed"
         case .truncated: "the stream ended within a message"
         case .undecodable(let what): "\(what) cannot be decoded"
+        case .unencodable(let what, let reason): "a message of the kind \(what) cannot be encoded: \(reason)"
         }
     }
 }

@@ -9,7 +9,8 @@ internal import UnixSignals
 /// The cloud in one process: catalogue, chunks and change feed behind HTTP.
 ///
 /// 1. `init` opens the data folder. A data folder has one server.
-/// 2. `run` listens and serves. Loopback is plain, every other address has TLS with the server's own certificate.
+/// 2. `run` listens and serves. Loopback is plain unless the server is embedded, every other address has TLS with the server's own
+///    certificate.
 /// 3. A signal or a cancelled task ends it: feeds are ended, requests under way are answered, files are closed.
 ///
 /// It may be killed at any moment: what was answered is on the disk.
@@ -76,13 +77,15 @@ package final class UbiquityServer: Sendable {
 
     /// In the order in which they start; they are stopped from the last to the first.
     private func makeServices(onReady: @escaping @Sendable (_ url: String) async -> Void) throws -> [any Service] {
-        let usesTLS = !configuration.listen.isLoopback
+        // Also on loopback, where an embedded server has its devices' tokens sent to a port that they remember: while it does not
+        // run, any user of this machine may listen there.
+        let usesTLS = configuration.isEmbedded || !configuration.listen.isLoopback
         let logger = configuration.logger
         let directory = directory
         // The door needs the router, whose routes need the door: it gets its router when it is asked to open.
         let responders = LateValue<RouterResponder<CloudRequestContext>>()
         let door =
-            configuration.isEmbedded && !usesTLS
+            configuration.isEmbedded && configuration.listen.isLoopback
             ? NetworkDoor(catalog: catalog, logger: logger) { port in
                 Listener(
                     address: ListenAddress(host: "0.0.0.0", port: port),

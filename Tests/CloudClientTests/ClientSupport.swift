@@ -2,6 +2,7 @@ import Chunking
 import CloudProtocol
 import Logging
 import NIOCore
+import SwiftProtobuf
 import UbiquityModel
 
 @testable import CloudClient
@@ -44,7 +45,14 @@ func withClient<Result>(
 }
 
 func failure(_ code: FailureCode, _ message: String = "no") -> StubServer.Answer {
-    .message(WireFailure(code, message).body, status: code.status)
+    StubServer.Answer(WireFailure(code, message), status: code.status)
+}
+
+/// Encoded; the messages of these tests can all be.
+func bytes(_ message: some Message) -> [UInt8] { (try? message.body) ?? [] }
+
+extension StubServer.Answer {
+    init(_ message: some Message, status: Int = 200) { self = .message(bytes(message), status: status) }
 }
 
 /// The error of something that must fail.
@@ -61,7 +69,7 @@ func frame(_ byte: UInt8, bytes: Int = 100) throws -> ChunkFrame {
     return ChunkFrame(chunk: chunk, length: UInt32(bytes), isCompressed: false, data: [UInt8](repeating: byte, count: bytes))
 }
 
-func encoded(_ frame: ChunkFrame) -> [UInt8] { LengthPrefix.encode(WireChunkFrame(frame).body) }
+func encoded(_ frame: ChunkFrame) -> [UInt8] { LengthPrefix.encode(bytes(WireChunkFrame(frame))) }
 
 extension CloudError {
     /// Apart from the words.

@@ -13,6 +13,7 @@ import UbiquityModel
         answer.device = Data(DeviceID(high: 5, low: 5).bytes)
         answer.token = Data([1, 2])
         answer.nonce = Data([3])
+        answer.deviceName = "laptop 2"
         answer.containers = [
             WireContainerInfo(
                 ContainerInfo(
@@ -24,7 +25,7 @@ import UbiquityModel
                 )
             )
         ]
-        return .message(answer.body)
+        return StubServer.Answer(answer)
     }
 
     private func code(_ fingerprint: [UInt8]?) throws -> String { try #require(InvitationCode(fingerprint: fingerprint)).text }
@@ -41,6 +42,8 @@ import UbiquityModel
         #expect(credentials.url == "http://127.0.0.1:\(server.port)")
         #expect(credentials.token == [1, 2])
         #expect(credentials.certificate == nil)
+        // What the account calls it, not what it wanted to be called.
+        #expect(credentials.deviceName == "laptop 2")
         #expect(containers.map(\.id) == [.documents])
         try await server.stop()
     }

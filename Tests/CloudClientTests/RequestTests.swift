@@ -15,7 +15,7 @@ import UbiquityModel
             seen.withLock { $0.append(request.head) }
             var page = WireChanges()
             page.position = WirePosition(LogPosition(counter: 8, hash: [UInt8](repeating: 1, count: 32)))
-            return .message(page.body)
+            return StubServer.Answer(page)
         }) { client, _ in
             let since = LogPosition(counter: 7, hash: [UInt8](repeating: 0xAB, count: 32))
             let page = try await client.changes(.documents, since: since, limit: 10)
@@ -42,7 +42,7 @@ import UbiquityModel
         var bad = WireItem(good, manifest: nil)
         bad.place.name = Data("../evil".utf8)
         page.items = [bad, WireItem(good, manifest: nil)]
-        let body = page.body
+        let body = try page.body
         try await withClient(answer: { _ in .message(body) }) { client, _ in
             let page = try await client.changes(.documents, since: nil, limit: 10)
             #expect(page.items == [good])
@@ -61,7 +61,7 @@ import UbiquityModel
                 answer.device = Data(DeviceID(high: 7, low: 7).bytes)
                 answer.token = Data([8, 8])
             }
-            return .message(answer.body)
+            return StubServer.Answer(answer)
         }) { client, _ in
             let session = try await client.session(nonce: [4], clock: Timestamp(nanoseconds: 1))
             #expect(session.nonce == [9])
@@ -95,7 +95,7 @@ import UbiquityModel
             sizes.withLock { $0.append(asked) }
             var answer = WireHaveResponse()
             answer.missing = [0]
-            return .message(answer.body)
+            return StubServer.Answer(answer)
         }) { client, _ in try await client.missing(.documents, chunks: chunks) }
         #expect(sizes.withLock { $0 } == [CloudLimits.idsPerRequest, 5])
         #expect(missing == [chunks[0], chunks[CloudLimits.idsPerRequest]])
@@ -109,9 +109,113 @@ import UbiquityModel
             answer.answers = [
                 WireManifestAnswer(content: known, manifest: Manifest()), WireManifestAnswer(content: unknown, manifest: nil),
             ]
-            return .message(answer.body)
+            return StubServer.Answer(answer)
         }) { client, _ in try await client.manifests(.documents, contents: [known, unknown]) }
         #expect(manifests == [known: Manifest()])
+    }
+
+    @Test func `manifests that are too many for one answer are asked for in halves`() async throws {
+        let sizes = Mutex<[Int]>([])
+        let contents = try (0..<7).map { try #require(ContentID(bytes: [UInt8](repeating: $0, count: 32))) }
+        let manifests = try await withClient(answer: { request in
+            let asked = (try? WireManifestRequest(body: request.body))?.contents ?? []
+            sizes.withLock { $0.append(asked.count) }
+            if asked.count > 2 { return failure(.tooLarge) }
+            var answer = WireManifestResponse()
+            answer.answers = asked.compactMap { ContentID(bytes: $0) }.map { .init(content: $0, manifest: Manifest()) }
+            return StubServer.Answer(answer)
+        }) { client, _ in try await client.manifests(.documents, contents: contents + contents) }
+        #expect(Set(manifests.keys) == Set(contents))
+        #expect(sizes.withLock { $0 } == [7, 3, 1, 2, 4, 2, 2])
+    }
+
+    @Test func `the first of everything that is deleted is listed page by page`() async throws {
+        let queries = Mutex<[String]>([])
+        let items = try (0..<3).map { number in
+            DeletedItem(
+                item: RemoteItem(
+                    id: ItemID(high: 1, low: UInt64(number)),
+                    place: Place(parent: .root, name: try Name("f")),
+                    content: .folder,
+                    attributes: ItemAttributes(modified: Timestamp(nanoseconds: 0), mode: 0o755),
+                    position: UInt64(10 - number),
+                    isDeleted: true
+                ),
+                path: "f",
+                deleted: Timestamp(nanoseconds: 5),
+                device: "laptop"
+            )
+        }
+        let listed = try await withClient(answer: { request in
+            let page = queries.withLock { queries in
+                queries.append(String(request.head.uri.drop { $0 != "?" }))
+                return queries.count - 1
+            }
+            var answer = WireDeletedList()
+            answer.items = [WireDeletedItem(items[page])]
+            answer.more = page < 2
+            return StubServer.Answer(answer)
+        }) { client, _ in try await client.deleted(.documents) }
+        #expect(listed == items)
+        #expect(queries.withLock { $0 } == ["", "?time=5&counter=10", "?time=5&counter=9"])
+    }
+
+    @Test func `a batch that is too long goes in parts, and what is too long by itself is refused alone`() async throws {
+        let received = Mutex<[[WireOperation]]>([])
+        func create(_ chunks: Int, in parent: ItemID = .root, item: ItemID = .random()) throws -> ItemOperation {
+            let chunk = try #require(ChunkID(bytes: [UInt8](repeating: 1, count: 32)))
+            let manifest = Manifest(entries: .init(repeating: .init(chunk: chunk, length: 1), count: chunks))
+            let file = FileContent(
+                revision: .random(),
+                content: ContentID(bytes: [UInt8](repeating: 2, count: 32)),
+                size: manifest.size
+            )
+            return ItemOperation(
+                id: .random(),
+                item: item,
+                action: .create(
+                    place: Place(parent: parent, name: try Name("f")),
+                    content: .file(file),
+                    attributes: ItemAttributes(modified: Timestamp(nanoseconds: 0), mode: 0o644),
+                    manifest: manifest,
+                    edited: Timestamp(nanoseconds: 0)
+                )
+            )
+        }
+        let huge = try create(1_000)
+        let operations = [
+            try create(100), try create(100), huge,
+            ItemOperation(id: .random(), item: huge.item, action: .delete(base: nil)), try create(100),
+        ]
+        let clock = Timestamp(nanoseconds: 1)
+        let answer = try await withClient(answer: { request in
+            guard let message = try? WireCommitRequest(body: request.body) else { return .close }
+            var answer = WireCommitResponse()
+            answer.outcomes = message.operations.map { _ in WireOutcome(.notEmpty) }
+            answer.position = received.withLock { received in
+                received.append(message.operations)
+                return UInt64(received.count)
+            }
+            return StubServer.Answer(answer)
+        }) { client, _ in try await client.commit(.documents, operations, [], clock, limit: 8_192) }
+        #expect(answer.outcomes.map { "\($0)".prefix(7) } == ["notEmpt", "notEmpt", "invalid", "skipped", "notEmpt"])
+        #expect(answer.position == 2)
+        #expect(received.withLock { $0.map(\.count) } == [2, 1])
+    }
+
+    @Test func `signing out twice is as good as once`() async throws {
+        let paths = Mutex<[String]>([])
+        try await withClient(answer: { request in
+            let isFirst = paths.withLock { paths in
+                paths.append(request.path)
+                return paths.count == 1
+            }
+            return isFirst ? .message([]) : failure(.revoked)
+        }) { client, _ in
+            try await client.signOut()
+            try await client.signOut()
+        }
+        #expect(paths.withLock { $0 } == [CloudRoute.signOut, CloudRoute.signOut])
     }
 
     @Test func `credentials are stored without loss, and never printed`() throws {

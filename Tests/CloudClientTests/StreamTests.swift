@@ -97,7 +97,7 @@ import UbiquityModel
                 manifest: nil
             )
         }
-        return LengthPrefix.encode(page.body)
+        return LengthPrefix.encode(bytes(page))
     }
 
     /// The pages of a feed until it ends, and how it ended.

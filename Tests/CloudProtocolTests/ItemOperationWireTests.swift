@@ -28,9 +28,15 @@ import UbiquityModel
             .delete(base: nil),
             .delete(base: Samples.revision),
             .revive(place: place, attributes: attributes),
-            .resolve(versions: [Samples.revision], winner: nil),
-            .resolve(versions: [], winner: Samples.revision),
-            .restore(version: Samples.revision, as: RevisionID(high: 8, low: 8), edited: now),
+            .resolve(versions: [Samples.revision], winner: nil, base: nil),
+            .resolve(versions: [], winner: Samples.revision, base: RevisionID(high: 9, low: 9)),
+            .restore(version: Samples.revision, as: RevisionID(high: 8, low: 8), base: nil, edited: now),
+            .restore(
+                version: Samples.revision,
+                as: RevisionID(high: 8, low: 8),
+                base: RevisionID(high: 9, low: 9),
+                edited: now
+            ),
             .undelete,
         ]
     }

@@ -99,7 +99,7 @@ import UbiquityModel
     }
 
     @Test func `a feed that has nothing to say shows that it lives`() async throws {
-        try await withServer {
+        try await withServer(isPlain: true) {
             $0.signOfLife = .milliseconds(50)
         } _: { server, client, _ in
             let path = CloudRoute.path(.documents, .feed)

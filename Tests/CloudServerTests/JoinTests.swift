@@ -15,7 +15,8 @@ import UbiquityModel
             let phone = try await server.join("phone", code: code)
             #expect(try await phone.containers() == [container])
             #expect(await refusal { _ = try await server.join("other", code: code) } == "used-code")
-            let wrong = try #require(InvitationCode(fingerprint: nil)).text
+            let fingerprint = try InvitationCode(parsing: code).fingerprint
+            let wrong = try #require(InvitationCode(fingerprint: fingerprint)).text
             #expect(await refusal { _ = try await server.join("other", code: wrong) } == "wrong-code")
             #expect(try await client.devices().map(\.name) == ["laptop", "phone"])
             #expect(try await client.devices().map(\.isCurrent) == [true, false])
@@ -107,8 +108,33 @@ import UbiquityModel
         }
     }
 
-    @Test func `strangers are refused`() async throws {
+    @Test func `a device is told its name when it joins, and signs itself out, not its namesake`() async throws {
         try await withServer { server, client, _ in
+            let second = try await server.join("laptop")
+            #expect(second.credentials.deviceName == "laptop 2")
+            try await second.signOut()
+            #expect(await refusal { _ = try await second.containers() } == "revoked")
+            try await second.signOut()
+            #expect(try await client.devices().map(\.isRevoked) == [false, true])
+            await second.shutdown()
+        }
+    }
+
+    @Test func `strangers cannot make the server hold long bodies`() async throws {
+        try await withServer(isPlain: true) { server, client, _ in
+            let long = [UInt8](repeating: 0, count: CloudLimits.accountBytes + 1)
+            #expect(try await RawRequest.post(server.url, CloudRoute.join, body: long).status == 413)
+            let headers = [CloudHeader.authorization: CloudHeader.bearer([1])]
+            #expect(try await RawRequest.post(server.url, CloudRoute.session, headers: headers, body: long).status == 413)
+            // Nor with a commit, which may be long: who they are is asked first.
+            let commit = CloudRoute.path(.documents, .commit)
+            #expect(try await RawRequest.post(server.url, commit, headers: headers, body: long).status == 401)
+            _ = try await client.containers()
+        }
+    }
+
+    @Test func `strangers are refused`() async throws {
+        try await withServer(isPlain: true) { server, client, _ in
             var credentials = client.credentials
             credentials.token = [UInt8](repeating: 9, count: 32)
             let stranger = try CloudClient(credentials: credentials, logger: RunningServer.logger)

@@ -59,12 +59,18 @@ final class RunningServer: Sendable {
 }
 
 /// A server with the container `Documents`, and a device that may do everything.
+/// - Parameter isPlain: Without TLS, for requests that are written by hand.
 func withServer(
+    isPlain: Bool = false,
     configure: (inout ServerConfiguration) -> Void = { _ in },
     _ body: (RunningServer, CloudClient, ContainerInfo) async throws -> Void
 ) async throws {
     let folder = try ServerFolder()
-    let server = try await RunningServer(data: folder.path, configure: configure)
+    if isPlain { _ = try await ServerAdministration(dataDirectory: folder.path).addAccount(name: "me", quota: nil) }
+    let server = try await RunningServer(data: folder.path) {
+        $0.isEmbedded = !isPlain
+        configure(&$0)
+    }
     let client = try await server.join("laptop")
     let container = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
     let outcome: Result<Void, any Error>

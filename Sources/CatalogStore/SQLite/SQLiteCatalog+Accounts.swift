@@ -47,7 +47,7 @@ extension SQLiteCatalog {
     }
 
     package func addInvitation(_ invitation: Invitation, account: String) async throws(CatalogError) {
-        try await write { db in try db.add(invitation, account: try db.accountNumber(account)) }
+        try await write { db in try db.add(invitation, account: try db.accountNumber(account), inviter: nil) }
     }
 
     package func addInvitation(_ invitation: Invitation, by token: TokenHash) async throws(CatalogError) {
@@ -59,16 +59,22 @@ extension SQLiteCatalog {
                 _ = try db.authorize(Scope(token: token, container: container))
             }
             if invitation.grant.containers == nil { invitation.grant.containers = access.grant.containers }
-            try db.add(invitation, account: access.account)
+            try db.add(invitation, account: access.account, inviter: access.device)
         }
     }
 
     package func join(_ secret: SecretHash, as device: NewDevice, now: Timestamp) async throws(CatalogError) -> Access {
         try await write { db in
-            let sql = "SELECT account, read_only, containers, expires, used FROM invitations WHERE secret = ?"
+            let sql = """
+                SELECT account, read_only, containers, expires, used, inviter IS NULL
+                    OR EXISTS (SELECT 1 FROM devices WHERE id = inviter AND revoked IS NULL)
+                FROM invitations WHERE secret = ?
+                """
             guard let row = try db.first(sql, [secret.blob]) else { throw CatalogError.wrongCode }
             guard (row[4] as Int64?) == nil else { throw CatalogError.usedCode }
             guard now < row.time(3) else { throw CatalogError.expiredCode }
+            // Its codes went with the device; whatever else may revoke one, they let nobody in.
+            guard row[5] else { throw CatalogError.wrongCode }
             let grant = Grant(isReadOnly: row[1], containers: GrantedContainers.decode(row[2]))
             let account: Int64 = row[0]
             try db.run("UPDATE invitations SET used = ? WHERE secret = ?", [now.nanoseconds, secret.blob])
@@ -86,11 +92,12 @@ extension Database {
         return row[0]
     }
 
-    fileprivate func add(_ invitation: Invitation, account: Int64) throws {
+    /// - Parameter inviter: `nil` for the server's administrator.
+    fileprivate func add(_ invitation: Invitation, account: Int64, inviter: DeviceID?) throws {
         try run(
-            "INSERT INTO invitations (secret, account, read_only, containers, expires) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO invitations (secret, account, inviter, read_only, containers, expires) VALUES (?, ?, ?, ?, ?, ?)",
             [
-                invitation.secret.blob, account, invitation.grant.isReadOnly,
+                invitation.secret.blob, account, inviter?.blob, invitation.grant.isReadOnly,
                 GrantedContainers.encode(invitation.grant.containers), invitation.expires.nanoseconds,
             ]
         )

@@ -106,8 +106,12 @@ private struct CommitBatch {
         let version = revision.version
         try db.run(
             """
-            INSERT OR REPLACE INTO revisions (container, id, item, kind, base, content, size, edited, modified, device, name)
+            INSERT INTO revisions (container, id, item, kind, base, content, size, edited, modified, device, name)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (container, id) DO UPDATE SET
+                kind = excluded.kind, base = excluded.base, content = excluded.content, size = excluded.size,
+                edited = excluded.edited, modified = excluded.modified, device = excluded.device, name = excluded.name
+                WHERE item = excluded.item
             """,
             [
                 container, version.revision.blob, revision.item.blob, Int64(version.kind.rawValue), revision.base?.blob,
@@ -116,6 +120,10 @@ private struct CommitBatch {
                 version.name.blob,
             ]
         )
+        // The rules refuse it; a revision that changed its item would be lost to the other.
+        guard db.changesCount == 1 else {
+            throw CatalogError.failed("the revision \(version.revision) belongs to another item")
+        }
     }
 
     private func remember(_ operation: ItemOperation) throws {

@@ -31,6 +31,8 @@ extension SQLiteCatalog {
             }
             let device = NewDevice(id: fresh.device, name: access.deviceName, token: fresh.token, nonce: fresh.nonce)
             try db.add(device, account: access.account, access.grant, now: now)
+            // Two now share the former identity's past: a code may be that of either.
+            try db.removeInvitations(by: access.device)
             return CatalogSession(access: try db.access(fresh.token), isRestored: true)
         }
     }
@@ -65,8 +67,28 @@ extension SQLiteCatalog {
             let id: DeviceID = try row.identifier(0)
             // A device may always remove itself; others only if it was let in without limits.
             guard id == access.device || !access.grant.isLimited else { throw CatalogError.readOnly }
-            try db.run("UPDATE devices SET revoked = ? WHERE id = ?", [now.nanoseconds, id.blob])
+            try db.revoke(id, now: now)
             return id
         }
+    }
+
+    package func revokeSelf(_ token: TokenHash, now: Timestamp) async throws(CatalogError) -> Access {
+        try await write { db in
+            let access = try db.access(token)
+            try db.revoke(access.device, now: now)
+            return access
+        }
+    }
+}
+
+extension Database {
+    fileprivate func revoke(_ device: DeviceID, now: Timestamp) throws {
+        try run("UPDATE devices SET revoked = ? WHERE id = ?", [now.nanoseconds, device.blob])
+        try removeInvitations(by: device)
+    }
+
+    /// The codes that the device has made are wrong from now on.
+    fileprivate func removeInvitations(by device: DeviceID) throws {
+        try run("DELETE FROM invitations WHERE inviter = ?", [device.blob])
     }
 }

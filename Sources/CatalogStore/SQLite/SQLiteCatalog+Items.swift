@@ -31,37 +31,31 @@ extension SQLiteCatalog {
         }
     }
 
-    package func deleted(_ scope: Scope, since: Timestamp) async throws(CatalogError) -> [DeletedItem] {
+    package func deleted(
+        _ scope: Scope,
+        since: Timestamp,
+        after: DeletedPosition?,
+        limit: Int
+    ) async throws(CatalogError) -> DeletedPage {
         try await read { db in
             let container = try db.authorize(scope).container.number
-            var folders = FolderPaths(db: db, container: container)
-            var result = [DeletedItem]()
-            let sql = """
-                SELECT \(ItemRows.columns), deleted, deleted_by FROM items
-                WHERE container = ? AND deleted IS NOT NULL AND deleted >= ? AND announced = 0
-                ORDER BY deleted DESC, position DESC LIMIT \(Self.deletedLimit)
-                """
-            try db.each(sql, [container, since.nanoseconds]) { row in
-                let item = try ItemRows.item(row).item
-                result.append(
-                    DeletedItem(
-                        item: item,
-                        path: try folders.path(of: item.place),
-                        deleted: row.time(ItemRows.count),
-                        device: row[ItemRows.count + 1] ?? ""
-                    )
-                )
-            }
-            return result
+            return try db.deletedPage(container: container, since: since, after: after, limit: limit)
         }
     }
 
-    /// Nobody looks through more than this; the newest are told.
-    private static let deletedLimit = 10_000
-
-    package func manifests(_ contents: [ContentID], _ scope: Scope) async throws(CatalogError) -> [Manifest?] {
+    package func manifests(
+        _ contents: [ContentID],
+        limit: Int,
+        _ scope: Scope
+    ) async throws(CatalogError) -> [Manifest?] {
         try await read { db in
             let container = try db.authorize(scope).container.number
+            var bytes: Int64 = 0
+            for content in contents {
+                let sql = "SELECT LENGTH(manifest) FROM contents WHERE container = ? AND id = ?"
+                bytes += try db.first(sql, [container, content.blob])?[0] ?? 0
+            }
+            guard bytes <= limit else { throw CatalogError.tooMuch(bytes: bytes, limit: limit) }
             return try contents.map { try db.manifest(of: $0, container: container) }
         }
     }
@@ -107,7 +101,8 @@ extension Database {
             if conflicts > 0 { item.conflicts = try ItemRows.conflicts(of: item.id, container: container, self) }
             let manifest = try row.manifest(ItemRows.count)
             bytes += 256 + (manifest?.entries.count ?? 0) * 36 + item.conflicts.count * 256
-            bytes += item.attributes.extended.reduce(0) { $0 + $1.key.count + $1.value.count }
+            bytes += item.content.kind == .symlink ? Int(item.content.size) : 0
+            bytes += extendedBytes(item)
             page.entries.append(CatalogPage.Entry(item: item, manifest: manifest))
         }
         if isCut, let last = page.entries.last {
@@ -116,6 +111,46 @@ extension Database {
             page.position = LogPosition(counter: counter, hash: try hash(at: counter, container: container) ?? [])
         }
         return page
+    }
+
+    fileprivate func deletedPage(
+        container: Int64,
+        since: Timestamp,
+        after: DeletedPosition?,
+        limit: Int
+    ) throws -> DeletedPage {
+        var folders = FolderPaths(db: self, container: container)
+        var page = DeletedPage()
+        var bytes = 0
+        let after = after ?? DeletedPosition(deleted: Timestamp(nanoseconds: .max), position: UInt64(Int64.max))
+        let rows = try Row.fetchCursor(
+            try cachedStatement(sql: deletedSQL),
+            arguments: [
+                container, since.nanoseconds, after.deleted.nanoseconds, Int64(bitPattern: after.position), limit + 1,
+            ]
+        )
+        while let row = try rows.next() {
+            guard page.items.count < limit, bytes < pageBytes else {
+                page.hasMore = true
+                break
+            }
+            let item = try ItemRows.item(row).item
+            let path = try folders.path(of: item.place)
+            bytes += 512 + path.utf8.count + Int(item.content.kind == .symlink ? item.content.size : 0) + extendedBytes(item)
+            page.items.append(
+                DeletedItem(
+                    item: item,
+                    path: path,
+                    deleted: row.time(ItemRows.count),
+                    device: row[ItemRows.count + 1] ?? ""
+                )
+            )
+        }
+        return page
+    }
+
+    private func extendedBytes(_ item: RemoteItem) -> Int {
+        item.attributes.extended.reduce(0) { $0 + $1.key.count + $1.value.count }
     }
 
     fileprivate func manifest(of content: ContentID, container: Int64) throws -> Manifest? {
@@ -151,11 +186,23 @@ private let pageSQL = """
     WHERE items.container = ? AND items.position > ? ORDER BY items.position LIMIT ?
     """
 
+private let deletedSQL = """
+    SELECT \(ItemRows.columns), deleted, deleted_by FROM items
+    WHERE container = ? AND deleted IS NOT NULL AND deleted >= ? AND (deleted, position) < (?, ?) AND announced = 0
+    ORDER BY deleted DESC, position DESC LIMIT ?
+    """
+
 /// Paths of folders, each looked up once: also of deleted ones, by the places that they had.
+///
+/// A path that would be too long lacks folders, in whose stead it has "…": folders lie in folders without a limit, and a listing of
+/// thousands of such paths would fill the memory.
 private struct FolderPaths {
     let db: Database
     let container: Int64
     private var known: [ItemID: String] = [:]
+    /// Of a path in bytes. A name has 255 at most, and three times as many where it is no UTF-8.
+    private static let limit = 4096
+    private static let folderLimit = limit - 3 * 255
 
     init(db: Database, container: Int64) {
         self.db = db
@@ -172,7 +219,9 @@ private struct FolderPaths {
             "SELECT parent, name FROM items WHERE container = ? AND id = ?",
             [container, folder.blob]
         ) {
-            path = try prefix(try row.identifier(0), depth: depth + 1) + (try row.name(1)).description + "/"
+            let name = try row.name(1).description + "/"
+            let parent = try prefix(try row.identifier(0), depth: depth + 1)
+            path = (parent.utf8.count + name.utf8.count <= Self.folderLimit ? parent : path) + name
         }
         known[folder] = path
         return path

@@ -38,16 +38,28 @@ struct SQLiteCommitView: CommitView {
         return false
     }
 
-    func missingChunks(of manifest: Manifest, content: ContentID) throws -> [ChunkID] {
-        // A content that was committed once is whole: nothing of it is ever dropped while its manifest is here.
-        if try db.exists("SELECT 1 FROM contents WHERE container = ? AND id = ?", [container, content.blob]) {
-            return []
+    func presence(of manifest: Manifest, content: ContentID) throws -> ContentPresence {
+        let known = "SELECT manifest = ? FROM contents WHERE container = ? AND id = ?"
+        if let row = try db.first(known, [manifest.encoded.blob, container, content.blob]) {
+            // A content that was committed once is whole: nothing of it is ever dropped while its manifest is here. Its name
+            // comes from the chunks' names alone: their lengths are compared here.
+            return row[0] ? .whole : .contradicted
         }
         var missing = [ChunkID]()
-        var seen = Set<ChunkID>()
-        for entry in manifest.entries where seen.insert(entry.chunk).inserted {
-            if try !db.hasChunk(entry.chunk, container: container) { missing.append(entry.chunk) }
+        var lengths = [ChunkID: UInt32]()
+        for entry in manifest.entries {
+            if let length = lengths[entry.chunk] {
+                guard length == entry.length else { return .contradicted }
+                continue
+            }
+            lengths[entry.chunk] = entry.length
+            let stored = "SELECT length FROM chunks WHERE container = ? AND id = ?"
+            if let row = try db.first(stored, [container, entry.chunk.blob]) {
+                guard row[0] == entry.length else { return .contradicted }
+            } else {
+                missing.append(entry.chunk)
+            }
         }
-        return missing
+        return missing.isEmpty ? .whole : .missing(missing)
     }
 }

@@ -31,17 +31,19 @@ enum Schema {
         )
         """,
         "CREATE UNIQUE INDEX accounts_name ON accounts (name) WHERE removed IS NULL",
-        // A grant's containers are names, one a line; NULL is all.
+        // A grant's containers are names, one a line; NULL is all. inviter: the device that made it; NULL: the administrator.
         """
         CREATE TABLE invitations (
             secret BLOB PRIMARY KEY NOT NULL,
             account INTEGER NOT NULL,
+            inviter BLOB,
             read_only INTEGER NOT NULL,
             containers TEXT,
             expires INTEGER NOT NULL,
             used INTEGER
         ) WITHOUT ROWID
         """,
+        "CREATE INDEX invitations_inviter ON invitations (inviter) WHERE inviter IS NOT NULL",
         """
         CREATE TABLE devices (
             id BLOB PRIMARY KEY NOT NULL,
@@ -105,7 +107,7 @@ enum Schema {
         CREATE UNIQUE INDEX items_place ON items (container, parent, name) WHERE deleted IS NULL AND announced = 0
         """,
         "CREATE INDEX items_announced ON items (container, parent) WHERE deleted IS NULL AND announced = 1",
-        "CREATE INDEX items_deleted ON items (container, deleted) WHERE deleted IS NOT NULL",
+        "CREATE INDEX items_deleted ON items (container, deleted, position) WHERE deleted IS NOT NULL",
         // Every content that an item has or had. kind: 0 current, 1 conflict, 2 saved.
         """
         CREATE TABLE revisions (

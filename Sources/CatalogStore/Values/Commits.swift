@@ -41,6 +41,24 @@ package struct CommitAnswer: Hashable, Sendable {
     package var isChanged: Bool
 }
 
+/// Where a listing of deleted items stands: at the last item told of.
+package struct DeletedPosition: Hashable, Sendable {
+    package var deleted: Timestamp
+    /// The item's log position, which tells items apart that were deleted at one time.
+    package var position: UInt64
+
+    package init(deleted: Timestamp, position: UInt64) {
+        self.deleted = deleted
+        self.position = position
+    }
+}
+
+package struct DeletedPage: Hashable, Sendable {
+    package var items: [DeletedItem] = []
+    /// Further items follow.
+    package var hasMore = false
+}
+
 /// A page of the change feed.
 package struct CatalogPage: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {

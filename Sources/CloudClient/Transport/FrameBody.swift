@@ -16,7 +16,7 @@ struct FrameBody: AsyncSequence, Sendable {
             guard !rest.isEmpty else { return nil }
             var buffer = ByteBuffer()
             while buffer.readableBytes < FrameBody.pieceBytes, let frame = rest.popFirst() {
-                let message = WireChunkFrame(frame).body
+                let message = try WireChunkFrame(frame).body
                 buffer.writeBytes(LengthPrefix.prefix(length: message.count))
                 buffer.writeBytes(message)
             }

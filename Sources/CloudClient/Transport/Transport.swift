@@ -6,6 +6,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOSSL
+internal import SwiftProtobuf
 
 /// One HTTP request, before it is sent.
 struct CloudRequest: Sendable {
@@ -23,8 +24,10 @@ struct CloudRequest: Sendable {
     /// Whether doing it twice is as good as once: then a request that met a dead connection is sent again on a fresh one.
     var isRepeatable = true
 
-    static func post(_ path: String, _ message: [UInt8]) -> CloudRequest {
-        CloudRequest(method: .POST, path: path, body: .message(message))
+    static func post(_ path: String, _ message: some Message) throws(CloudError) -> CloudRequest {
+        do throws(WireError) { return CloudRequest(method: .POST, path: path, body: .message(try message.body)) } catch {
+            throw .rejected(code: FailureCode.tooLarge.rawValue, message: error.description)
+        }
     }
 }
 

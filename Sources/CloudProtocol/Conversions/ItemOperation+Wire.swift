@@ -53,12 +53,14 @@ extension ItemOperation.Action {
         case .resolve(let resolve):
             self = .resolve(
                 versions: try resolve.versions.map { (id) throws(WireError) in try RevisionID(wire: id, "a version") },
-                winner: try RevisionID.optional(wire: resolve.winner, "the winner")
+                winner: try RevisionID.optional(wire: resolve.winner, "the winner"),
+                base: try RevisionID.optional(wire: resolve.base, "the base")
             )
         case .restore(let restore):
             self = .restore(
                 version: try RevisionID(wire: restore.version, "the version to restore"),
                 as: try RevisionID(wire: restore.newRevision, "the new revision"),
+                base: try RevisionID.optional(wire: restore.base, "the base"),
                 edited: Timestamp(wire: restore.edited)
             )
         case .undelete:
@@ -152,15 +154,17 @@ extension WireOperation.OneOf_Action {
             wire.place = WirePlace(place)
             wire.attributes = WireAttributes(attributes)
             self = .revive(wire)
-        case .resolve(let versions, let winner):
+        case .resolve(let versions, let winner, let base):
             var wire = WireResolve()
             wire.versions = versions.map(\.wire)
             wire.winner = winner?.wire ?? Data()
+            wire.base = base?.wire ?? Data()
             self = .resolve(wire)
-        case .restore(let version, let revision, let edited):
+        case .restore(let version, let revision, let base, let edited):
             var wire = WireRestore()
             wire.version = version.wire
             wire.newRevision = revision.wire
+            wire.base = base?.wire ?? Data()
             wire.edited = edited.wire
             self = .restore(wire)
         case .undelete:

@@ -8,10 +8,10 @@ extension Message {
         }
     }
 
-    /// The bytes of a message. Our messages have no required fields and are far below 2 GiB: encoding them cannot fail.
+    /// The bytes of a message. Our messages have no required fields: only one of 2 GiB and more cannot be encoded.
     package var body: [UInt8] {
-        do { return try serializedBytes() } catch {
-            preconditionFailure("a message of the kind \(Self.protoMessageName) cannot be encoded: \(error)")
+        get throws(WireError) {
+            do { return try serializedBytes() } catch { throw .unencodable(Self.protoMessageName, reason: "\(error)") }
         }
     }
 }

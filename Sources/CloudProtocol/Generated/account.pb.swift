@@ -80,6 +80,9 @@ package nonisolated struct WireJoinResponse: Sendable {
 
   package var containers: [WireContainerInfo] = []
 
+  /// as the account knows it from now on: another one than asked for where that was taken
+  package var deviceName: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -299,6 +302,8 @@ package nonisolated struct WireDeletedList: Sendable {
 
   package var items: [WireDeletedItem] = []
 
+  package var more: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -415,7 +420,7 @@ nonisolated extension WireJoinRequest: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireJoinResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".JoinResponse"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}device\0\u{1}token\0\u{1}nonce\0\u{1}containers\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}device\0\u{1}token\0\u{1}nonce\0\u{1}containers\0\u{3}device_name\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -428,6 +433,7 @@ nonisolated extension WireJoinResponse: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 3: try { try decoder.decodeSingularBytesField(value: &self.token) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self.nonce) }()
       case 5: try { try decoder.decodeRepeatedMessageField(value: &self.containers) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.deviceName) }()
       default: break
       }
     }
@@ -449,6 +455,9 @@ nonisolated extension WireJoinResponse: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.containers.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.containers, fieldNumber: 5)
     }
+    if !self.deviceName.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceName, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -458,6 +467,7 @@ nonisolated extension WireJoinResponse: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.token != rhs.token {return false}
     if lhs.nonce != rhs.nonce {return false}
     if lhs.containers != rhs.containers {return false}
+    if lhs.deviceName != rhs.deviceName {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -949,7 +959,7 @@ nonisolated extension WireDeletedItem: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireDeletedList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".DeletedList"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}items\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}items\0\u{1}more\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -958,6 +968,7 @@ nonisolated extension WireDeletedList: SwiftProtobuf.Message, SwiftProtobuf._Mes
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.items) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.more) }()
       default: break
       }
     }
@@ -967,11 +978,15 @@ nonisolated extension WireDeletedList: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.items.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.items, fieldNumber: 1)
     }
+    if self.more != false {
+      try visitor.visitSingularBoolField(value: self.more, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireDeletedList, rhs: WireDeletedList) -> Bool {
     if lhs.items != rhs.items {return false}
+    if lhs.more != rhs.more {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

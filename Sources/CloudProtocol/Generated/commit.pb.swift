@@ -247,6 +247,7 @@ package nonisolated struct WireRevive: Sendable {
   fileprivate var _attributes: WireAttributes? = nil
 }
 
+/// base: the current revision that the author saw. Another one that is displaced becomes a conflict version.
 package nonisolated struct WireResolve: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -255,6 +256,8 @@ package nonisolated struct WireResolve: Sendable {
   package var versions: [Data] = []
 
   package var winner: Data = Data()
+
+  package var base: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -271,6 +274,8 @@ package nonisolated struct WireRestore: Sendable {
   package var newRevision: Data = Data()
 
   package var edited: Int64 = 0
+
+  package var base: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -890,7 +895,7 @@ nonisolated extension WireRevive: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireResolve: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Resolve"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}versions\0\u{1}winner\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}versions\0\u{1}winner\0\u{1}base\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -900,6 +905,7 @@ nonisolated extension WireResolve: SwiftProtobuf.Message, SwiftProtobuf._Message
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedBytesField(value: &self.versions) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.winner) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.base) }()
       default: break
       }
     }
@@ -912,12 +918,16 @@ nonisolated extension WireResolve: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.winner.isEmpty {
       try visitor.visitSingularBytesField(value: self.winner, fieldNumber: 2)
     }
+    if !self.base.isEmpty {
+      try visitor.visitSingularBytesField(value: self.base, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireResolve, rhs: WireResolve) -> Bool {
     if lhs.versions != rhs.versions {return false}
     if lhs.winner != rhs.winner {return false}
+    if lhs.base != rhs.base {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -925,7 +935,7 @@ nonisolated extension WireResolve: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireRestore: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Restore"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{3}new_revision\0\u{1}edited\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{3}new_revision\0\u{1}edited\0\u{1}base\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -936,6 +946,7 @@ nonisolated extension WireRestore: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 1: try { try decoder.decodeSingularBytesField(value: &self.version) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.newRevision) }()
       case 3: try { try decoder.decodeSingularSFixed64Field(value: &self.edited) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.base) }()
       default: break
       }
     }
@@ -951,6 +962,9 @@ nonisolated extension WireRestore: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.edited != 0 {
       try visitor.visitSingularSFixed64Field(value: self.edited, fieldNumber: 3)
     }
+    if !self.base.isEmpty {
+      try visitor.visitSingularBytesField(value: self.base, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -958,6 +972,7 @@ nonisolated extension WireRestore: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.version != rhs.version {return false}
     if lhs.newRevision != rhs.newRevision {return false}
     if lhs.edited != rhs.edited {return false}
+    if lhs.base != rhs.base {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

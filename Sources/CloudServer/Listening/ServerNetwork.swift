@@ -24,12 +24,14 @@ final class ServerNetwork: Sendable {
         self.fingerprint = fingerprint
     }
 
+    private var scheme: String { usesTLS ? "https" : "http" }
+
     func listening(on port: Int) { listeningPort.withLock { $0 = port } }
 
     /// Where devices on this machine, or in the network that it listens to, find it.
     var url: String {
         let host = listen.isWildcard ? HostAddress.guess() ?? "127.0.0.1" : listen.host
-        return ListenAddress.url(scheme: usesTLS ? "https" : "http", host: host, port: listeningPort.withLock { $0 })
+        return ListenAddress.url(scheme: scheme, host: host, port: listeningPort.withLock { $0 })
     }
 
     /// An address for an invitation, and the fingerprint that goes with it.
@@ -40,10 +42,10 @@ final class ServerNetwork: Sendable {
         opening: Bool,
         isLocal: Bool
     ) async throws -> (url: String, fingerprint: [UInt8]?) {
-        if usesTLS {
+        let fingerprint = usesTLS ? try self.fingerprint() : nil
+        if !listen.isLoopback {
             let port = listeningPort.withLock { $0 }
-            let url = address.isEmpty ? url : ListenAddress.url(scheme: "https", host: address, port: port)
-            return (url, try fingerprint())
+            return (address.isEmpty ? url : ListenAddress.url(scheme: scheme, host: address, port: port), fingerprint)
         }
         if opening, door?.port == nil {
             guard let door, isLocal else {
@@ -55,7 +57,7 @@ final class ServerNetwork: Sendable {
             _ = try await door.open()
         }
         let host = address.isEmpty ? HostAddress.guess() : address
-        guard opening || !isLocal || !address.isEmpty, let port = door?.port, let host else { return (url, nil) }
-        return (ListenAddress.url(scheme: "https", host: host, port: port), try fingerprint())
+        guard opening || !isLocal || !address.isEmpty, let port = door?.port, let host else { return (url, fingerprint) }
+        return (ListenAddress.url(scheme: "https", host: host, port: port), try self.fingerprint())
     }
 }

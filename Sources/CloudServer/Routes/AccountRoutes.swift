@@ -16,11 +16,12 @@ extension CloudService {
         router.post(.init(CloudRoute.session)) { request, _ in try await session(request) }
         router.get(.init(CloudRoute.devices)) { request, _ in try await devices(request) }
         router.post(.init(CloudRoute.revoke)) { request, _ in try await revoke(request) }
+        router.post(.init(CloudRoute.signOut)) { request, _ in try await signOut(request) }
         router.post(.init(CloudRoute.invitations)) { request, context in try await invite(request, context) }
     }
 
     private func join(_ request: Request) async throws -> Response {
-        let asked = try await message(WireJoinRequest.self, of: request)
+        let asked = try await message(WireJoinRequest.self, of: request, upTo: CloudLimits.accountBytes)
         try check(format: asked.format)
         let token = RandomBytes.make(Self.tokenBytes)
         let device = NewDevice(
@@ -36,13 +37,14 @@ extension CloudService {
         answer.token = Data(token)
         answer.nonce = Data(device.nonce)
         answer.containers = try await catalog.containers(for: device.token).map { WireContainerInfo($0.info) }
+        answer.deviceName = access.deviceName
         logger.info("\(access.deviceName) joined the account \(access.accountName)")
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func session(_ request: Request) async throws -> Response {
         let presented = try token(of: request)
-        let asked = try await message(WireSessionRequest.self, of: request)
+        let asked = try await message(WireSessionRequest.self, of: request, upTo: CloudLimits.accountBytes)
         try check(format: asked.format)
         let token = RandomBytes.make(Self.tokenBytes)
         let fresh = FreshCredentials(
@@ -62,7 +64,7 @@ extension CloudService {
         answer.deviceName = session.access.deviceName
         let valid = session.isRestored ? fresh.token : presented
         answer.containers = try await catalog.containers(for: valid).map { WireContainerInfo($0.info) }
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func devices(_ request: Request) async throws -> Response {
@@ -79,21 +81,29 @@ extension CloudService {
                 )
             )
         }
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func revoke(_ request: Request) async throws -> Response {
         let token = try token(of: request)
-        let asked = try await message(WireRevokeRequest.self, of: request)
+        let asked = try await message(WireRevokeRequest.self, of: request, upTo: CloudLimits.accountBytes)
         let device = try await catalog.revoke(asked.name, by: token, now: now())
         hub.end(device: device)
         logger.info("the device \(asked.name) was revoked")
         return Response(status: .ok)
     }
 
+    /// A device removes itself: the one whose token it is, whatever it is called.
+    private func signOut(_ request: Request) async throws -> Response {
+        let access = try await catalog.revokeSelf(try token(of: request), now: now())
+        hub.end(device: access.device)
+        logger.info("\(access.deviceName) signed out")
+        return Response(status: .ok)
+    }
+
     private func invite(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let token = try token(of: request)
-        let asked = try await message(WireInviteRequest.self, of: request)
+        let asked = try await message(WireInviteRequest.self, of: request, upTo: CloudLimits.accountBytes)
         // Nobody opens the network who may not even invite.
         _ = try await catalog.access(token)
         let containers = try asked.containers.map { name in
@@ -117,6 +127,6 @@ extension CloudService {
         answer.url = url
         answer.code = made.code
         answer.expires = made.invitation.expires.nanoseconds
-        return .message(answer)
+        return try .message(answer)
     }
 }

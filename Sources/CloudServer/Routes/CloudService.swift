@@ -48,9 +48,9 @@ struct CloudService: Sendable {
         return Scope(token: try token(of: request), container: container)
     }
 
-    /// The body of a request that is one message.
-    func message<Body: Message>(_: Body.Type, of request: Request) async throws -> Body {
-        let body = try await request.body.collect(upTo: CloudLimits.messageBytes)
+    /// The body of a request that is one message of so many bytes at most.
+    func message<Body: Message>(_: Body.Type, of request: Request, upTo limit: Int) async throws -> Body {
+        let body = try await request.body.collect(upTo: limit)
         return try Body(body: Array(body.readableBytesView))
     }
 
@@ -68,11 +68,11 @@ struct CloudService: Sendable {
 }
 
 extension Response {
-    static func message(_ message: some Message) -> Response {
+    static func message(_ message: some Message) throws(WireError) -> Response {
         Response(
             status: .ok,
             headers: [.contentType: CloudHeader.protobuf],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: message.body))
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try message.body))
         )
     }
 }

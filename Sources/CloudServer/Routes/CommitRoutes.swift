@@ -12,7 +12,9 @@ extension CloudService {
 
     private func commit(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let asked = try await message(WireCommitRequest.self, of: request)
+        // Somebody who may not write is told before everything has been read.
+        _ = try await catalog.intake([], scope)
+        let asked = try await message(WireCommitRequest.self, of: request, upTo: CloudLimits.messageBytes)
         try check(format: asked.format)
         try check(count: asked.operations.count, of: "operations", limit: CloudLimits.operationsPerCommit)
         let frames = try asked.chunks.map { try ChunkFrame(received: $0) }
@@ -31,7 +33,7 @@ extension CloudService {
         var response = WireCommitResponse()
         response.outcomes = answer.outcomes.map { WireOutcome($0) }
         response.position = answer.position.counter
-        return .message(response)
+        return try .message(response)
     }
 
     /// An operation, checked again here: a name with a slash or a content that is not what its name says goes no further.

@@ -11,7 +11,7 @@ extension CloudService {
             answer.containers = try await catalog.containers(for: try token(of: request)).map {
                 WireContainerInfo($0.info)
             }
-            return Response.message(answer)
+            return try Response.message(answer)
         }
         router.post(.init(CloudRoute.containers)) { request, _ in try await createContainer(request) }
         router.delete(.init(CloudRoute.containerTemplate)) { request, context in
@@ -21,7 +21,7 @@ extension CloudService {
 
     private func createContainer(_ request: Request) async throws -> Response {
         let token = try token(of: request)
-        let asked = try await message(WireCreateContainerRequest.self, of: request)
+        let asked = try await message(WireCreateContainerRequest.self, of: request, upTo: CloudLimits.accountBytes)
         guard let id = ContainerID(asked.id) else {
             throw RequestFailure(.badRequest, "\"\(asked.id)\" is no container's identifier")
         }
@@ -36,7 +36,7 @@ extension CloudService {
             isReadOnly: false
         )
         let container = try await catalog.createContainer(info, by: token, now: now())
-        return .message(WireContainerInfo(container.info))
+        return try .message(WireContainerInfo(container.info))
     }
 
     private func removeContainer(_ request: Request, _ context: CloudRequestContext) async throws -> Response {

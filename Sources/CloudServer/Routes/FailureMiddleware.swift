@@ -1,6 +1,7 @@
 internal import CatalogStore
 internal import ChunkStore
 internal import CloudProtocol
+internal import HTTPTypes
 internal import Hummingbird
 internal import HummingbirdCore
 internal import Logging
@@ -35,8 +36,12 @@ struct FailureMiddleware: RouterMiddleware {
                     "\(request.method) \(request.uri.path): \(failure.code.rawValue): \(failure.message)"
                 )
             }
-            var response = Response.message(WireFailure(failure.code, failure.message))
-            response.status = .init(code: failure.code.status)
+            let status = HTTPResponse.Status(code: failure.code.status)
+            // A code and a few words can always be encoded; if not, the status says enough.
+            guard var response = try? Response.message(WireFailure(failure.code, failure.message)) else {
+                return Response(status: status)
+            }
+            response.status = status
             return response
         }
     }
@@ -47,6 +52,7 @@ struct FailureMiddleware: RouterMiddleware {
         case let error as CatalogError: RequestFailure(code(of: error), error.description)
         case let error as ChunkStoreError: RequestFailure(code(of: error), error.description)
         case let error as ServerError: RequestFailure(.internalError, error.description)
+        case let error as WireError where error.isOwn: RequestFailure(.internalError, error.description)
         case let error as WireError: RequestFailure(.badRequest, error.description)
         case is NIOTooManyBytesError: RequestFailure(.tooLarge, "the request is longer than the server takes")
         case let error as HTTPError where error.status.code == 404:
@@ -69,6 +75,7 @@ struct FailureMiddleware: RouterMiddleware {
         case .usedCode: .usedCode
         case .expiredCode: .expiredCode
         case .quotaExceeded: .quota
+        case .tooMuch: .tooLarge
         case .noSpace: .noSpace
         case .tooNew, .cancelled, .failed: .internalError
         }

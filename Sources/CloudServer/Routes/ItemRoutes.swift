@@ -10,6 +10,8 @@ extension CloudService {
     /// Recently deleted is what was deleted in the last 30 days.
     private static let recentlyNanoseconds: Int64 = 30 * 86_400 * 1_000_000_000
 
+    private static let deletedPerPage = 1024
+
     func addItemRoutes(_ router: Router<CloudRequestContext>) {
         router.get(.init(CloudRoute.template(.changes))) { request, context in try await changes(request, context) }
         router.post(.init(CloudRoute.template(.manifests))) { request, context in try await manifests(request, context)
@@ -24,7 +26,7 @@ extension CloudService {
         let wanted = request.uri.queryParameters[Substring(CloudRoute.Query.limit)].flatMap { Int($0) }
         let limit = min(max(wanted ?? 1024, 1), CloudLimits.itemsPerPage)
         let page = try await catalog.changes(scope, since: try position(of: request), limit: limit)
-        return .message(WireChanges(page))
+        return try .message(WireChanges(page))
     }
 
     /// The position that the query names; `nil` if it names none.
@@ -39,42 +41,61 @@ extension CloudService {
 
     private func manifests(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let asked = try await message(WireManifestRequest.self, of: request)
+        let asked = try await message(WireManifestRequest.self, of: request, upTo: CloudLimits.listBytes)
         try check(count: asked.contents.count, of: "contents")
-        let contents = try ContentID.list(wire: asked.contents, "a content's id")
+        // Each once: a short request must not ask for one long manifest a thousand times.
+        let contents = Array(Set(try ContentID.list(wire: asked.contents, "a content's id")))
+        let manifests = try await catalog.manifests(contents, limit: CloudLimits.manifestBytes, scope)
         var answer = WireManifestResponse()
-        answer.answers = zip(contents, try await catalog.manifests(contents, scope)).map { content, manifest in
+        answer.answers = zip(contents, manifests).map { content, manifest in
             WireManifestAnswer(content: content, manifest: manifest)
         }
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func confirm(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let asked = try await message(WireConfirmRequest.self, of: request)
+        let asked = try await message(WireConfirmRequest.self, of: request, upTo: CloudLimits.listBytes)
         try check(count: asked.items.count, of: "revisions")
         let revisions = try asked.items.map { try $0.decoded() }
         var answer = WireConfirmResponse()
         answer.whole = try await catalog.wholeness(revisions, scope).map { revision in
             revision.isKnown && revision.packs.allSatisfy { chunks.hasPack($0) }
         }
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func versions(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let asked = try await message(WireVersionsRequest.self, of: request)
+        let asked = try await message(WireVersionsRequest.self, of: request, upTo: CloudLimits.listBytes)
         var answer = WireVersionsResponse()
         answer.versions = try await catalog.versions(try asked.decoded(), scope).map { WireVersion($0) }
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func deleted(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
         let since = Timestamp(nanoseconds: now().nanoseconds - Self.recentlyNanoseconds)
+        let page = try await catalog.deleted(
+            scope,
+            since: since,
+            after: try deletedPosition(of: request),
+            limit: Self.deletedPerPage
+        )
         var answer = WireDeletedList()
-        answer.items = try await catalog.deleted(scope, since: since).map { WireDeletedItem($0) }
-        return .message(answer)
+        answer.items = page.items.map { WireDeletedItem($0) }
+        answer.more = page.hasMore
+        return try .message(answer)
+    }
+
+    /// The deleted item after which the listing goes on; `nil` from the newest.
+    private func deletedPosition(of request: Request) throws -> DeletedPosition? {
+        let query = request.uri.queryParameters
+        guard let time = query[Substring(CloudRoute.Query.time)] else { return nil }
+        guard let nanoseconds = Int64(time), let counter = query[Substring(CloudRoute.Query.counter)],
+            let position = UInt64(counter)
+        else { throw RequestFailure(.badRequest, "the position cannot be read") }
+        return DeletedPosition(deleted: Timestamp(nanoseconds: nanoseconds), position: position)
     }
 }
 

@@ -23,12 +23,12 @@ extension CloudService {
 
     private func have(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let asked = try await message(WireHaveRequest.self, of: request)
+        let asked = try await message(WireHaveRequest.self, of: request, upTo: CloudLimits.listBytes)
         try check(count: asked.chunks.count, of: "chunks")
         let ids = try ChunkID.list(wire: asked.chunks, "a chunk's id")
         var answer = WireHaveResponse()
         answer.missing = try await catalog.missing(ids, scope).map { UInt32($0) }
-        return .message(answer)
+        return try .message(answer)
     }
 
     // MARK: Upload
@@ -56,7 +56,7 @@ extension CloudService {
         }
         try decoder.finish()
         answer.stored += try await store(group, scope)
-        return .message(answer)
+        return try .message(answer)
     }
 
     private func store(_ frames: [ChunkFrame], _ scope: Scope) async throws -> UInt32 {
@@ -71,7 +71,7 @@ extension CloudService {
 
     private func fetch(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let asked = try await message(WireFetchRequest.self, of: request)
+        let asked = try await message(WireFetchRequest.self, of: request, upTo: CloudLimits.listBytes)
         try check(count: asked.chunks.count, of: "chunks")
         let ids = try ChunkID.list(wire: asked.chunks, "a chunk's id")
         let records = try zip(ids, try await catalog.chunks(ids, scope)).map { id, record in
@@ -126,7 +126,7 @@ extension CloudService {
                     "chunk \(record.chunk) is damaged on the server's disk (pack \(record.pack), offset \(record.offset))"
                 )
             }
-            let frame = WireChunkFrame(
+            let frame = try WireChunkFrame(
                 chunk: record.chunk,
                 length: record.length,
                 isCompressed: record.isCompressed,

@@ -12,6 +12,7 @@ extension CommitRules {
             position: 0
         )
         if let refusal = try refusal(of: place, for: item) { return .answer(refusal) }
+        if let answer = try answerToKnownRevision(of: incoming, for: item) { return .answer(answer) }
         if let refusal = try refusal(of: incoming) { return .answer(refusal) }
         item.author = context.device
         item.edited = incoming.edited
@@ -271,18 +272,23 @@ extension CommitRules {
         guard file.size == incoming.manifest.size else {
             return .invalid("the chunks do not add up to the file's size")
         }
-        let missing = try view.missingChunks(of: incoming.manifest, content: content)
-        guard !missing.isEmpty else { return nil }
-        return context.isQuotaExceeded ? .quotaExceeded : .missingChunks(missing)
+        switch try view.presence(of: incoming.manifest, content: content) {
+        case .whole: return nil
+        case .missing(let chunks): return context.isQuotaExceeded ? .quotaExceeded : .missingChunks(chunks)
+        case .contradicted: return .invalid("the chunks are not as long as the file's manifest says")
+        }
     }
 
-    /// A revision is committed once: again, the answer is the item as it is.
+    /// A revision is committed once: again, with the same content, the answer is the item as it is. It names no other content, and
+    /// no other item takes it over.
     private func answerToKnownRevision(
         of incoming: Incoming,
         for existing: RemoteItem
     ) throws(View.Failure) -> OperationOutcome? {
         guard case .file(let file) = incoming.content, let known = try view.revision(file.revision) else { return nil }
-        return known.item == existing.id ? .committed(existing) : .invalid("the revision belongs to another item")
+        guard known.item == existing.id else { return .invalid("the revision belongs to another item") }
+        guard known.version.content == file.content else { return .invalid("the revision has another content") }
+        return .committed(existing)
     }
 
     private func seenRevision(_ base: RevisionID?, of item: ItemID) throws(View.Failure) -> StoredRevision? {

@@ -2,7 +2,12 @@ internal import UbiquityModel
 
 /// Versions: resolving conflicts, bringing earlier contents back (semantics section 4).
 extension CommitRules {
-    func resolve(_ id: ItemID, versions: [RevisionID], winner: RevisionID?) throws(View.Failure) -> CommitDecision {
+    func resolve(
+        _ id: ItemID,
+        versions: [RevisionID],
+        winner: RevisionID?,
+        base: RevisionID?
+    ) throws(View.Failure) -> CommitDecision {
         guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
         let settled = item.conflicts.filter { versions.contains($0.revision) || $0.revision == winner }
         item.conflicts.removeAll { settled.contains($0) }
@@ -10,16 +15,13 @@ extension CommitRules {
         for version in settled where version.revision != winner {
             if let revision = try stored(version, as: .saved) { writes.append(revision) }
         }
-        if let winner, winner != currentRevision(of: item) {
+        if let winner, winner != item.content.revision {
             guard var chosen = try view.revision(winner), chosen.item == id else {
                 return .answer(.invalid("the item has no version \(winner)"))
             }
             // Resolved elsewhere meanwhile, and differently: two edits of one base, of which this is the later.
             let isContested = chosen.version.kind != .conflict && !versions.isEmpty && settled.isEmpty
-            if let former = try demoted(item, to: isContested ? .conflict : .saved) {
-                writes.append(former)
-                if isContested { item.conflicts.append(former.version) }
-            }
+            if let former = try displaced(from: &item, seen: base, isContested: isContested) { writes.append(former) }
             chosen.version.kind = .current
             chosen.version.name = item.place.name
             writes.append(chosen)
@@ -35,23 +37,29 @@ extension CommitRules {
         _ id: ItemID,
         version: RevisionID,
         as new: RevisionID,
+        base: RevisionID?,
         edited: Timestamp
     ) throws(View.Failure) -> CommitDecision {
         guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
         guard item.content != .folder else { return .answer(.invalid("a folder has no versions")) }
-        if let known = try view.revision(new) {
-            return .answer(known.item == id ? .committed(item) : .invalid("the revision belongs to another item"))
-        }
         guard let source = try view.revision(version), source.item == id else {
             return .answer(.invalid("the item has no version \(version)"))
+        }
+        if let known = try view.revision(new) {
+            guard known.item == id else { return .answer(.invalid("the revision belongs to another item")) }
+            guard known.version.content == source.version.content else {
+                return .answer(.invalid("the revision has another content"))
+            }
+            return .answer(.committed(item))
         }
         if case .file(let file) = item.content, file.content == source.version.content {
             return .answer(.committed(item))
         }
         var writes = [StoredRevision]()
-        if let former = try demoted(item, to: .saved) { writes.append(former) }
+        if let former = try displaced(from: &item, seen: base) { writes.append(former) }
+        item.conflicts = sortedByAge(item.conflicts)
         var restored = source
-        restored.base = currentRevision(of: item)
+        restored.base = item.content.revision
         restored.version.revision = new
         restored.version.kind = .current
         restored.version.edited = edited
@@ -70,6 +78,25 @@ extension CommitRules {
     }
 
     // MARK: Helpers
+
+    /// The current revision, which another one is about to displace: a saved version if whoever decided that had it before them,
+    /// else one more conflict version of the item. `nil` if there is none that could be kept.
+    /// - Parameter base: The current revision that the author saw; `nil` if that is not known.
+    private func displaced(
+        from item: inout RemoteItem,
+        seen base: RevisionID?,
+        isContested: Bool = false
+    ) throws(View.Failure) -> StoredRevision? {
+        let isUnseen = base.map { $0 != item.content.revision } ?? false
+        guard let former = try demoted(item, to: isContested || isUnseen ? .conflict : .saved) else { return nil }
+        guard former.version.kind == .conflict else { return former }
+        // Identical content is one loser, not two.
+        guard !item.conflicts.contains(where: { $0.content == former.version.content }) else {
+            return try demoted(item, to: .saved)
+        }
+        item.conflicts.append(former.version)
+        return former
+    }
 
     /// The current content of the item as a version of that kind; `nil` if it has none that could be kept.
     func demoted(_ item: RemoteItem, to kind: ItemVersion.Kind) throws(View.Failure) -> StoredRevision? {
@@ -96,11 +123,6 @@ extension CommitRules {
         }
         item.conflicts.removeAll { $0.content == content }
         return dropped
-    }
-
-    func currentRevision(of item: RemoteItem) -> RevisionID? {
-        if case .file(let file) = item.content { return file.revision }
-        return nil
     }
 
     func sortedByAge(_ versions: [ItemVersion]) -> [ItemVersion] {

@@ -44,10 +44,10 @@ package struct CommitRules<View: CommitView> {
             return try delete(id, base: base)
         case .revive(let place, let attributes):
             return try revive(id, at: place, attributes)
-        case .resolve(let versions, let winner):
-            return try resolve(id, versions: versions, winner: winner)
-        case .restore(let version, let revision, let edited):
-            return try restore(id, version: version, as: revision, edited: context.corrected(edited))
+        case .resolve(let versions, let winner, let base):
+            return try resolve(id, versions: versions, winner: winner, base: base)
+        case .restore(let version, let revision, let base, let edited):
+            return try restore(id, version: version, as: revision, base: base, edited: context.corrected(edited))
         case .undelete:
             return try undelete(id)
         }

@@ -12,8 +12,19 @@ package protocol CommitView {
     func holder(of place: Place) throws(Failure) -> ItemID?
     /// Whether anything lives in the folder, announced items included.
     func hasLiveChildren(_ folder: ItemID) throws(Failure) -> Bool
-    /// The chunks of the content that are not durable in the cloud, each once, in the order of the manifest.
-    func missingChunks(of manifest: Manifest, content: ContentID) throws(Failure) -> [ChunkID]
+    /// Whether the cloud has all chunks of the content, with the lengths that the manifest claims.
+    func presence(of manifest: Manifest, content: ContentID) throws(Failure) -> ContentPresence
+}
+
+/// How much of a content is in the cloud.
+package enum ContentPresence: Hashable, Sendable {
+    /// Every chunk is durable.
+    case whole
+    /// These are not, each once, in the order of the manifest.
+    case missing([ChunkID])
+    /// A chunk is not as long as the manifest says, or the content is known with another manifest: readers would get other bytes
+    /// than the size promises.
+    case contradicted
 }
 
 /// One content that an item has or had. Nothing that was committed is ever forgotten by a commit.

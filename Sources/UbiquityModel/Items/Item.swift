@@ -34,6 +34,12 @@ package enum ItemContent: Hashable, Sendable {
         }
     }
 
+    /// A file's revision; `nil` for anything else.
+    package var revision: RevisionID? {
+        if case .file(let file) = self { return file.revision }
+        return nil
+    }
+
     package var size: Int64 {
         switch self {
         case .folder: 0

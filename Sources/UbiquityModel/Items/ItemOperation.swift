@@ -24,10 +24,12 @@ package struct ItemOperation: Hashable, Sendable {
         case delete(base: RevisionID?)
         /// Brings a deleted folder or symlink back (a file comes back by an `edit`), for a new item that lies in it.
         case revive(place: Place, attributes: ItemAttributes)
-        /// Marks conflict versions as resolved. `winner`, if not the current revision, becomes the file's content.
-        case resolve(versions: [RevisionID], winner: RevisionID?)
-        /// A version (saved or conflict) becomes the content; what was in the file becomes a saved version.
-        case restore(version: RevisionID, as: RevisionID, edited: Timestamp)
+        /// Marks conflict versions as resolved. `winner`, if not the current revision, becomes the file's content. `base` is the
+        /// current revision that the author saw: another one that the winner displaces becomes a conflict version, not a saved one.
+        case resolve(versions: [RevisionID], winner: RevisionID?, base: RevisionID?)
+        /// A version (saved or conflict) becomes the content; what was in the file becomes a saved version, or a conflict version
+        /// if it is not `base`, the current revision that the author saw.
+        case restore(version: RevisionID, as: RevisionID, base: RevisionID?, edited: Timestamp)
         /// Brings an item back from recently deleted, at its old place or, if that is taken or gone, where the server says.
         case undelete
     }

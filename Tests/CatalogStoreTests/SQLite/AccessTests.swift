@@ -48,6 +48,51 @@ import UbiquityModel
         #expect(try await catalog.devices(for: test.scope.token).map(\.isRevoked) == [false, true])
     }
 
+    @Test func `a code that a revoked device has made lets nobody in`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        _ = try await catalog.join("anna", token: [2], name: "phone")
+        let secrets = [SecretHash(secret: [20]), SecretHash(secret: [21])]
+        for (secret, inviter) in zip(secrets, [TokenHash(token: [2]), test.scope.token]) {
+            let invitation = Invitation(secret: secret, grant: .everything, expires: time(100))
+            try await catalog.addInvitation(invitation, by: inviter)
+        }
+        _ = try await catalog.revoke("phone", by: test.scope.token, now: time(5))
+        await #expect(throws: CatalogError.wrongCode) {
+            try await catalog.join(secrets[0], as: device("thief", token: [3]), now: time(6))
+        }
+        _ = try await catalog.join(secrets[1], as: device("tablet", token: [4]), now: time(6))
+    }
+
+    @Test func `an old nonce voids the codes of the identity that it was, and revoked ones get no other`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        let token = test.scope.token
+        let secret = SecretHash(secret: [20])
+        try await catalog.addInvitation(Invitation(secret: secret, grant: .everything, expires: time(100)), by: token)
+        func fresh(_ byte: UInt8) -> FreshCredentials {
+            FreshCredentials(nonce: [byte], device: .random(), token: TokenHash(token: [byte]))
+        }
+        #expect(try await catalog.openSession(token, nonce: [99], fresh: fresh(50), now: time(5)).isRestored)
+        await #expect(throws: CatalogError.wrongCode) {
+            try await catalog.join(secret, as: device("thief", token: [3]), now: time(6))
+        }
+        _ = try await catalog.revokeSelf(token, now: time(7))
+        let again = fresh(51)
+        await #expect(throws: CatalogError.revoked) {
+            try await catalog.openSession(token, nonce: [99], fresh: again, now: time(8))
+        }
+    }
+
+    @Test func `a device signs itself out, whatever it is called`() async throws {
+        let test = try await TestCatalog()
+        let catalog = test.catalog
+        let second = try await catalog.join("anna", token: [2], name: "laptop")
+        #expect(try await catalog.revokeSelf(TokenHash(token: [2]), now: time(5)).device == second.device)
+        await #expect(throws: CatalogError.revoked) { try await catalog.access(TokenHash(token: [2])) }
+        #expect(try await catalog.access(test.scope.token).deviceName == "laptop")
+    }
+
     @Test func `a device that may only read writes nothing and invites no writer`() async throws {
         let test = try await TestCatalog()
         let catalog = test.catalog

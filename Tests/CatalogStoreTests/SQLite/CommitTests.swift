@@ -92,7 +92,7 @@ import UbiquityModel
         let versions = try await test.catalog.versions(file.item, test.scope)
         #expect(versions.map(\.kind) == [.current, .conflict, .saved])
         #expect(versions.map(\.revision) == [anna.revision, bert.revision, file.revision])
-        let manifests = try await test.catalog.manifests(versions.map(\.content), test.scope)
+        let manifests = try await test.catalog.manifests(versions.map(\.content), limit: 1_000, test.scope)
         #expect(manifests == [anna.manifest, bert.manifest, file.manifest])
     }
 
@@ -111,7 +111,7 @@ import UbiquityModel
         let gone = try await test.commit([file.operation(.delete(base: two.revision))], now: 2_000)
         #expect(gone.outcomes.first?.item?.isDeleted == true)
         #expect(try await test.listing().map(\.isDeleted) == [true])
-        let deleted = try await test.catalog.deleted(test.scope, since: time(0))
+        let deleted = try await test.catalog.deleted(test.scope, since: time(0), after: nil, limit: 10).items
         #expect(deleted.map(\.path) == ["a"])
         #expect(deleted.first?.deleted == time(2_000))
         #expect(deleted.first?.device == "laptop")
@@ -121,7 +121,7 @@ import UbiquityModel
             chunks: three.records
         )
         #expect(back.outcomes.first?.item?.isDeleted == false)
-        #expect(try await test.catalog.deleted(test.scope, since: time(0)).isEmpty)
+        #expect(try await test.catalog.deleted(test.scope, since: time(0), after: nil, limit: 10).items.isEmpty)
     }
 
     @Test func `structure: taken names, missing folders, cycles, folders that are not empty`() async throws {
@@ -159,12 +159,12 @@ import UbiquityModel
         _ = try await test.commit([try file.create("a")], chunks: file.records)
         _ = try await test.commit([winner.edit(file.item, base: file.revision, edited: 300)], chunks: winner.records)
         _ = try await test.commit([loser.edit(file.item, base: file.revision, edited: 200)], chunks: loser.records)
-        let resolve = file.operation(.resolve(versions: [loser.revision], winner: loser.revision))
+        let resolve = file.operation(.resolve(versions: [loser.revision], winner: loser.revision, base: nil))
         let resolved = try #require(try await test.commit([resolve]).outcomes.first?.item)
         #expect(resolved.conflicts.isEmpty)
         #expect(resolved.content == loser.content)
         let new = RevisionID.random()
-        let restore = file.operation(.restore(version: file.revision, as: new, edited: time(400)))
+        let restore = file.operation(.restore(version: file.revision, as: new, base: nil, edited: time(400)))
         let restored = try #require(try await test.commit([restore]).outcomes.first?.item)
         #expect(restored.content.size == 3)
         _ = try await test.commit([file.operation(.delete(base: new))])
@@ -206,5 +206,74 @@ import UbiquityModel
         // A loose bound: debug builds on busy machines are many times slower than what is delivered.
         #expect(ContinuousClock.now - start < .seconds(60))
         #expect(try await test.catalog.changes(test.scope, since: nil, limit: 1).head.counter == 10_000)
+    }
+
+    @Test func `chunks have the length that they were stored with, whoever names them`() async throws {
+        let test = try await TestCatalog()
+        let file = TestFile("hello")
+        _ = try await test.commit([try file.create("a")], chunks: file.records)
+        let id = try #require(chunk("hello"))
+        func claim(_ content: ContentID?, _ lengths: UInt32...) throws -> ItemOperation {
+            let manifest = Manifest(entries: lengths.map { .init(chunk: id, length: $0) })
+            let create = ItemOperation.Action.create(
+                place: Place(parent: .root, name: try Name("b")),
+                content: .file(FileContent(revision: .random(), content: content, size: manifest.size)),
+                attributes: ItemAttributes(modified: time(5), mode: 0o640),
+                manifest: manifest,
+                edited: time(5)
+            )
+            return ItemOperation(id: .random(), item: .random(), action: create)
+        }
+        guard case .file(let known) = file.content else { return }
+        let other = ContentID(bytes: [UInt8](repeating: 3, count: 32))
+        for operation in [try claim(other, 6), try claim(other, 5, 6), try claim(known.content, 6)] {
+            guard case .invalid? = try await test.commit([operation]).outcomes.first else {
+                Issue.record("a length that is not the chunk's: \(operation)")
+                return
+            }
+        }
+        #expect(try await test.commit([try claim(other, 5, 5)]).outcomes.first?.item?.content.size == 10)
+    }
+
+    @Test func `manifests are measured before they are read`() async throws {
+        let test = try await TestCatalog()
+        let files = [TestFile("one", "two"), TestFile("three")]
+        for (file, name) in zip(files, ["a", "b"]) { _ = try await test.commit([try file.create(name)], chunks: file.records) }
+        let contents = files.compactMap { file -> ContentID? in
+            if case .file(let content) = file.content { content.content } else { nil }
+        }
+        #expect(try await test.catalog.manifests(contents, limit: 108, test.scope) == files.map(\.manifest))
+        let (catalog, scope) = (test.catalog, test.scope)
+        await #expect(throws: CatalogError.tooMuch(bytes: 108, limit: 107)) {
+            try await catalog.manifests(contents, limit: 107, scope)
+        }
+    }
+
+    @Test func `deleted items are listed in pages, with paths that stay short`() async throws {
+        let test = try await TestCatalog()
+        var parent = ItemID.root
+        var folders = [ItemOperation]()
+        for number in 0..<30 {
+            let made = try folder("\(number) " + String(repeating: "x", count: 250), in: parent)
+            folders.append(made)
+            parent = made.item
+        }
+        _ = try await test.commit(folders)
+        for made in folders.reversed() {
+            _ = try await test.commit([ItemOperation(id: .random(), item: made.item, action: .delete(base: nil))], now: 2_000)
+        }
+        var listed = [DeletedItem]()
+        var after: DeletedPosition?
+        while true {
+            let page = try await test.catalog.deleted(test.scope, since: time(1), after: after, limit: 7)
+            #expect(page.items.count == 7 || !page.hasMore)
+            listed += page.items
+            guard page.hasMore, let last = listed.last else { break }
+            after = DeletedPosition(deleted: last.deleted, position: last.item.position)
+        }
+        #expect(listed.map(\.item.id) == folders.map(\.item))
+        #expect(listed.allSatisfy { $0.path.utf8.count <= 4096 })
+        #expect(listed.first?.path.hasPrefix("0 xx") == true)
+        #expect(listed.last?.path.contains("…/") == true)
     }
 }

@@ -199,4 +199,51 @@ import UbiquityModel
         #expect(world.edit(file, base: nil, "a file again", edited: 300).item?.content.kind == .file)
         #expect(world.violation == nil)
     }
+
+    @Test func `a revision has one content, and a repeated one is answered only with that`() throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a", "one")
+        let before = try #require(world.items[file])
+        #expect(world.edit(file, base: first, "one", as: first, edited: 200).item == before)
+        guard case .invalid = world.edit(file, base: first, "two", as: first, edited: 200) else {
+            Issue.record("the device would take \"two\" for committed")
+            return
+        }
+        #expect(world.items[file] == before)
+    }
+
+    @Test func `a new item takes over no other item's revision`() throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a", "one")
+        guard case .invalid = world.commit(world.fresh(), world.create(try place("b"), first, "one")) else {
+            Issue.record("the revision of a became that of b")
+            return
+        }
+        #expect(world.revisions[first]?.item == file)
+        #expect(world.violation == nil)
+    }
+
+    @Test func `a manifest that lies about a chunk's length is refused`() throws {
+        var world = CommitWorld()
+        _ = try world.file("a", "one")
+        let good = content(world.fresh(), "one")
+        var manifest = good.manifest
+        manifest.entries[0].length = 100
+        let liar = FileContent(
+            revision: good.file.revision,
+            content: ContentID(bytes: [UInt8](repeating: 7, count: 32)),
+            size: 100
+        )
+        let action = ItemOperation.Action.create(
+            place: try place("b"),
+            content: .file(liar),
+            attributes: attributes(1),
+            manifest: manifest,
+            edited: seconds(1)
+        )
+        guard case .invalid = world.commit(world.fresh(), action) else {
+            Issue.record("a file of 100 bytes that has three")
+            return
+        }
+    }
 }

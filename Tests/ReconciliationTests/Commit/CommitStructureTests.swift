@@ -246,10 +246,10 @@ import UbiquityModel
             case 6: _ = world.commit(item, .move(to: place))
             case 7: _ = world.commit(item, .delete(base: world.current(item)))
             case 8: _ = world.commit(item, .undelete)
-            case 9: _ = world.commit(item, .resolve(versions: world.conflicts(item), winner: base))
+            case 9: _ = world.commit(item, .resolve(versions: world.conflicts(item), winner: base, base: nil))
             case 10:
                 if let base {
-                    _ = world.commit(item, .restore(version: base, as: world.fresh(), edited: seconds(edited)))
+                    _ = world.commit(item, .restore(version: base, as: world.fresh(), base: nil, edited: seconds(edited)))
                 }
             default:
                 let content = content(world.fresh(), text).file

@@ -31,7 +31,7 @@ import UbiquityModel
     @Test func `resolving keeps the current content and leaves what was not named`() throws {
         var conflict = try Conflict()
         let item = try #require(
-            conflict.world.commit(conflict.file, .resolve(versions: [conflict.losers[0]], winner: nil)).item
+            conflict.world.commit(conflict.file, .resolve(versions: [conflict.losers[0]], winner: nil, base: nil)).item
         )
         #expect(item.conflicts.map(\.revision) == [conflict.losers[1]])
         #expect(conflict.world.current(conflict.file) == conflict.winner)
@@ -41,7 +41,7 @@ import UbiquityModel
 
     @Test func `a version that is chosen becomes the file, and what was in it a saved version`() throws {
         var conflict = try Conflict()
-        let action = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[0])
+        let action = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[0], base: nil)
         let item = try #require(conflict.world.commit(conflict.file, action).item)
         #expect(item.conflicts.isEmpty)
         #expect(conflict.world.current(conflict.file) == conflict.losers[0])
@@ -53,8 +53,8 @@ import UbiquityModel
 
     @Test func `a conflict resolved differently elsewhere is a conflict again`() throws {
         var conflict = try Conflict()
-        _ = conflict.world.commit(conflict.file, .resolve(versions: conflict.losers, winner: conflict.winner))
-        let other = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[1])
+        _ = conflict.world.commit(conflict.file, .resolve(versions: conflict.losers, winner: conflict.winner, base: nil))
+        let other = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[1], base: nil)
         let item = try #require(conflict.world.commit(conflict.file, other, device: "bert").item)
         #expect(conflict.world.current(conflict.file) == conflict.losers[1])
         #expect(item.conflicts.map(\.revision) == [conflict.winner])
@@ -65,8 +65,8 @@ import UbiquityModel
         var conflict = try Conflict()
         let (_, foreign) = try conflict.world.file("b", "other")
         let before = try #require(conflict.world.items[conflict.file])
-        #expect(conflict.world.commit(conflict.file, .resolve(versions: [foreign], winner: nil)).item == before)
-        guard case .invalid = conflict.world.commit(conflict.file, .resolve(versions: [], winner: foreign)) else {
+        #expect(conflict.world.commit(conflict.file, .resolve(versions: [foreign], winner: nil, base: nil)).item == before)
+        guard case .invalid = conflict.world.commit(conflict.file, .resolve(versions: [], winner: foreign, base: nil)) else {
             Issue.record("a foreign version became the file")
             return
         }
@@ -78,7 +78,7 @@ import UbiquityModel
         _ = world.edit(file, base: first, "two", edited: 200)
         let second = world.current(file)
         let new: RevisionID = world.fresh()
-        let action = ItemOperation.Action.restore(version: first, as: new, edited: seconds(300))
+        let action = ItemOperation.Action.restore(version: first, as: new, base: nil, edited: seconds(300))
         let item = try #require(world.commit(file, action, device: "bert").item)
         #expect(world.current(file) == new)
         #expect(item.content.size == 3)
@@ -93,11 +93,40 @@ import UbiquityModel
         let action = ItemOperation.Action.restore(
             version: conflict.losers[0],
             as: conflict.world.fresh(),
+            base: nil,
             edited: seconds(600)
         )
         let item = try #require(conflict.world.commit(conflict.file, action).item)
         #expect(item.conflicts.map(\.revision) == conflict.losers)
         #expect(conflict.world.violation == nil)
+    }
+
+    @Test(arguments: [true, false])
+    func `what a resolver never saw becomes a conflict version, not a saved one`(isRestoring: Bool) throws {
+        var conflict = try Conflict()
+        let seen = conflict.winner
+        let unseen: RevisionID = conflict.world.fresh()
+        _ = conflict.world.edit(conflict.file, base: seen, "meanwhile", as: unseen, edited: 600)
+        let loser = conflict.losers[0]
+        let action: ItemOperation.Action =
+            isRestoring
+            ? .restore(version: loser, as: conflict.world.fresh(), base: seen, edited: seconds(700))
+            : .resolve(versions: conflict.losers, winner: loser, base: seen)
+        let item = try #require(conflict.world.commit(conflict.file, action, device: "bert").item)
+        #expect(conflict.world.current(conflict.file) != unseen)
+        #expect(item.conflicts.map(\.revision) == (isRestoring ? conflict.losers : []) + [unseen])
+        #expect(conflict.world.violation == nil)
+    }
+
+    @Test func `what a resolver saw becomes a saved version`() throws {
+        var conflict = try Conflict()
+        let action = ItemOperation.Action.resolve(
+            versions: conflict.losers,
+            winner: conflict.losers[0],
+            base: conflict.winner
+        )
+        #expect(try #require(conflict.world.commit(conflict.file, action).item).conflicts.isEmpty)
+        #expect(conflict.world.revisions[conflict.winner]?.version.kind == .saved)
     }
 
     @Test func `conflicts come back with a deleted file`() throws {

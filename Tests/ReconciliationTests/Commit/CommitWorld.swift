@@ -171,8 +171,13 @@ extension CommitWorld: CommitView {
         items.values.contains { !$0.isDeleted && $0.place.parent == folder }
     }
 
-    func missingChunks(of manifest: Manifest, content: ContentID) -> [ChunkID] {
-        contents.contains(content) ? [] : manifest.entries.map(\.chunk).filter { !chunks.contains($0) }
+    func presence(of manifest: Manifest, content: ContentID) -> ContentPresence {
+        if contents.contains(content) { return .whole }
+        // The length of a chunk in this world is that of the text it is named after.
+        let lies = manifest.entries.contains { entry in entry.length != entry.chunk.bytes.prefix { $0 != 0 }.count }
+        if lies { return .contradicted }
+        let missing = manifest.entries.map(\.chunk).filter { !chunks.contains($0) }
+        return missing.isEmpty ? .whole : .missing(missing)
     }
 }
 

@@ -1,6 +1,5 @@
-package import UbiquityModel
-
-/// Operations of a batch are committed in order, each by itself; those that depend on one that failed are skipped.
+/// Operations of a batch are committed in order, each by itself; those that depend on one that failed are skipped: by the server, and
+/// by a device that sends a long batch in several requests.
 package struct BatchDependencies: Sendable {
     /// Items of which an operation was not committed.
     private var failed: Set<ItemID> = []

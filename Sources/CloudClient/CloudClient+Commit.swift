@@ -1,0 +1,132 @@
+package import Chunking
+internal import CloudProtocol
+internal import NIOHTTP1
+package import UbiquityModel
+
+extension CloudClient {
+    package func commit(
+        _ container: ContainerID,
+        operations: [ItemOperation],
+        frames: [ChunkFrame],
+        clock: Timestamp
+    ) async throws(CloudError) -> CommitAnswer {
+        try await commit(container, operations, frames, clock, limit: CloudLimits.messageBytes)
+    }
+
+    /// - Parameter limit: Of one request in bytes.
+    func commit(
+        _ container: ContainerID,
+        _ operations: [ItemOperation],
+        _ frames: [ChunkFrame],
+        _ clock: Timestamp,
+        limit: Int
+    ) async throws(CloudError) -> CommitAnswer {
+        let message = WireCommitRequest(operations.map { WireOperation($0) }, frames, clock)
+        // A batch that cannot even be encoded is too long as well.
+        if let body = try? message.body, body.count <= limit {
+            return try await send(body, for: operations.count, to: container, isLarge: !frames.isEmpty)
+        }
+        try await upload(container, frames: frames)
+        var parts = CommitParts(client: self, container: container, clock: clock, limit: limit)
+        for operation in operations { try await parts.add(operation) }
+        return try await parts.finish()
+    }
+
+    fileprivate func send(
+        _ body: [UInt8],
+        for count: Int,
+        to container: ContainerID,
+        isLarge: Bool
+    ) async throws(CloudError) -> CommitAnswer {
+        var request = CloudRequest(method: .POST, path: CloudRoute.path(container, .commit), body: .message(body))
+        // Without chunks it goes with the questions.
+        if isLarge { request.pool = .uploads }
+        let answer = try await send(request, WireCommitResponse.self)
+        guard answer.outcomes.count == count else {
+            throw .malformed("\(answer.outcomes.count) outcomes for \(count) operations")
+        }
+        return try decoding { () throws(WireError) in
+            CommitAnswer(
+                outcomes: try answer.outcomes.map { (wire) throws(WireError) in try OperationOutcome(wire: wire) },
+                position: answer.position
+            )
+        }
+    }
+}
+
+/// A batch that is longer than one request may be (large files have long manifests), in several: with the outcomes that one request
+/// would have had, and with those that no request can hold refused alone.
+private struct CommitParts {
+    /// Of a request and of each operation, besides the operations' own bytes: tags, lengths, the clock.
+    private static let overheadBytes = 64
+
+    let client: CloudClient
+    let container: ContainerID
+    let clock: Timestamp
+    let limit: Int
+    private var outcomes = [OperationOutcome]()
+    private var dependencies = BatchDependencies()
+    /// As of the last request.
+    private var position: UInt64?
+    /// The next request.
+    private var pending = [(operation: ItemOperation, wire: WireOperation)]()
+    private var pendingBytes = Self.overheadBytes
+
+    init(client: CloudClient, container: ContainerID, clock: Timestamp, limit: Int) {
+        self.client = client
+        self.container = container
+        self.clock = clock
+        self.limit = limit
+    }
+
+    mutating func add(_ operation: ItemOperation) async throws(CloudError) {
+        let wire = WireOperation(operation)
+        // `nil`: it cannot even be encoded.
+        let bytes = (try? wire.body).map { $0.count + Self.overheadBytes }
+        let fits = bytes.map { Self.overheadBytes + $0 <= limit } ?? false
+        // Outcomes have the order of the operations: what is settled here comes after what waits.
+        let mustSend = !fits || dependencies.isBlocked(operation) || pendingBytes + (bytes ?? 0) > limit
+        if mustSend, !pending.isEmpty { try await sendPending() }
+        if dependencies.isBlocked(operation) {
+            note(.skipped, of: operation)
+        } else if let bytes, fits {
+            pending.append((operation, wire))
+            pendingBytes += bytes
+        } else {
+            note(.invalid("it is too large: the list of its chunks is longer than the \(limit) bytes of a commit"), of: operation)
+        }
+    }
+
+    mutating func finish() async throws(CloudError) -> CommitAnswer {
+        // The position comes from the server also where nothing was left to commit.
+        if !pending.isEmpty || position == nil { try await sendPending() }
+        return CommitAnswer(outcomes: outcomes, position: position ?? 0)
+    }
+
+    private mutating func sendPending() async throws(CloudError) {
+        let body: [UInt8]
+        do throws(WireError) { body = try WireCommitRequest(pending.map(\.wire), [], clock).body } catch {
+            throw .rejected(code: FailureCode.tooLarge.rawValue, message: error.description)
+        }
+        let answer = try await client.send(body, for: pending.count, to: container, isLarge: true)
+        position = answer.position
+        for (sent, outcome) in zip(pending, answer.outcomes) { note(outcome, of: sent.operation) }
+        pending = []
+        pendingBytes = Self.overheadBytes
+    }
+
+    private mutating func note(_ outcome: OperationOutcome, of operation: ItemOperation) {
+        dependencies.record(operation.item, outcome)
+        outcomes.append(outcome)
+    }
+}
+
+extension WireCommitRequest {
+    fileprivate init(_ operations: [WireOperation], _ frames: [ChunkFrame], _ clock: Timestamp) {
+        self.init()
+        format = FormatVersion.cloudProtocol
+        deviceClock = clock.nanoseconds
+        chunks = frames.map { WireChunkFrame($0) }
+        self.operations = operations
+    }
+}
