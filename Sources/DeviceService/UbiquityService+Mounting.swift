@@ -113,7 +113,7 @@ extension UbiquityService {
             }
         }
         var imported = 0
-        let importer = Importer(source: point, replica: replica, progress: progress)
+        let importer = Importer(source: point, replica: replica, key: info.key, progress: progress)
         if entry.isImporting, isOccupied {
             try await blocking { () throws(ControlError) in try importer.check(home: home) }
             try await remember(entry)

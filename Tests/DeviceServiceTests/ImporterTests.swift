@@ -11,11 +11,13 @@ import UbiquityModel
     /// Where the folder lies that is imported: on the replica's filesystem (entries are renamed), or on another (they are copied).
     static let places = ["/tmp", "/dev/shm"]
 
+    private let key = [UInt8](repeating: 7, count: 32)
+
     private func withImport(from parent: String, _ body: (String, Replica, Importer) throws -> Void) async throws {
         try await withScratchFolder { folder in
             try await withScratchFolder(in: parent) { source in
                 let replica = try Replica(directory: folder + "/replica")
-                try body(source, replica, Importer(source: ControlPath(source), replica: replica, progress: { _ in }))
+                try body(source, replica, Importer(source: ControlPath(source), replica: replica, key: key, progress: { _ in }))
             }
         }
     }
@@ -71,6 +73,120 @@ import UbiquityModel
             #expect(try Files.names(in: tree + "/d").sorted() == ["equal.txt", "new.txt", "other 2.txt", "other.txt"])
             #expect(try Files.text(tree + "/d/other.txt") == "of tree")
             #expect(try Files.text(tree + "/d/other 2.txt") == "of import")
+        }
+    }
+
+    /// A dataless file of the tree, as the cloud has it.
+    private func makeDataless(_ name: String, _ text: String, in replica: Replica) throws -> Placeholder {
+        let file = try replica.staging.makeFile()
+        try Files.write(Array(text.utf8), descriptor: file.descriptor.raw, path: file.name)
+        let content = try ContentReader.content(of: file.descriptor.raw, key: key)
+        try replica.staging.remove(file.name)
+        let placeholder = Placeholder(
+            revision: .random(),
+            generation: 1,
+            size: Int64(text.utf8.count),
+            modified: Timestamp(seconds: 1_600_000_000, nanoseconds: 5),
+            mode: 0o640
+        )
+        let staged = try replica.staging.makePlaceholder(placeholder)
+        try Files.rename(replica.stagingPath + "/" + staged.name, to: replica.treePath + "/" + name)
+        let row = SyncedItem(
+            id: .random(),
+            place: Place(parent: .root, name: try Name(name)),
+            content: .file(FileContent(revision: placeholder.revision, content: content, size: placeholder.size)),
+            attributes: ItemAttributes(modified: placeholder.modified, mode: placeholder.mode),
+            local: LocalEvidence(staged.state)
+        )
+        try replica.database.write(synced: [row])
+        return placeholder
+    }
+
+    @Test(arguments: places)
+    func `what the tree has dataless becomes whole if it is equal, and both stay if not`(parent: String) async throws {
+        try await withImport(from: parent) { source, replica, importer in
+            let tree = replica.treePath
+            let placeholder = try makeDataless("a.txt", "of the cloud", in: replica)
+            let other = try makeDataless("b.txt", "of the cloud", in: replica)
+            try Files.write("of the cloud", to: source + "/a.txt")
+            try Files.write("of the DISK!", to: source + "/b.txt")
+            _ = try importer.run()
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.names(in: tree).sorted() == ["a.txt", "b 2.txt", "b.txt"])
+            #expect(try Files.text(tree + "/a.txt") == "of the cloud")
+            #expect(try Files.text(tree + "/b 2.txt") == "of the DISK!")
+            let whole = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("a.txt")))
+            #expect(!whole.isDataless && whole.modified == placeholder.modified && whole.mode == placeholder.mode)
+            let dataless = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("b.txt")))
+            #expect(dataless.placeholder == other)
+        }
+    }
+
+    @Test(arguments: places)
+    func `a mode that an import that was killed had hidden is the one that arrives`(parent: String) async throws {
+        try await withImport(from: parent) { source, replica, importer in
+            try Files.write("x", to: source + "/hidden")
+            try succeed("chmod", "644", source + "/hidden")
+            try Files.setAttribute("user.ubiquity..mode", of: source + "/hidden", to: "\u{1}\u{24}")
+            // Changed by hand since then: what was hidden is out of date.
+            try Files.write("x", to: source + "/changed")
+            try succeed("chmod", "755", source + "/changed")
+            try Files.setAttribute("user.ubiquity..mode", of: source + "/changed", to: "\u{1}\u{24}")
+            _ = try importer.run()
+            let hidden = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("hidden")))
+            #expect(hidden.mode == 0o444)
+            let changed = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("changed")))
+            #expect(changed.mode == 0o755)
+        }
+    }
+
+    @Test func `a copy that was made before a kill is found again`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            for (name, text) in [("a.txt", "other"), ("a 2.txt", "mine")] {
+                try Files.write(text, to: replica.treePath + "/" + name)
+            }
+            try Files.write("mine", to: source + "/a.txt")
+            _ = try importer.run()
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.names(in: replica.treePath).sorted() == ["a 2.txt", "a.txt"])
+        }
+    }
+
+    @Test func `a file whose attributes find no room is not removed`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            try Files.write("x", to: source + "/file")
+            let long = String(repeating: "x", count: 60_000)
+            try Files.setAttribute("user.long", of: source + "/file", to: long)
+            do {
+                _ = try importer.run()
+                // A disk with room for it.
+                #expect(try Files.attribute("user.long", of: replica.treePath + "/file") == long)
+            } catch let error as ControlError {
+                #expect(error.what == source + "/file")
+                #expect(error.why.contains("user.long"))
+                #expect(try Files.attribute("user.long", of: source + "/file") == long)
+                #expect(try Files.names(in: replica.treePath) == [])
+            }
+            #expect(try Files.names(in: replica.stagingPath) == [])
+        }
+    }
+
+    @Test func `what was saved since it was compared is not removed`() async throws {
+        try await withScratchFolder { source in
+            try Files.write("seen", to: source + "/file")
+            let folder = try LocalFolder(opening: ControlPath(source))
+            let name = try Name("file")
+            let seen = try #require(try folder.status(of: name))
+            try Files.write("save", to: source + "/file")
+            let error = #expect(throws: ControlError.self) { try folder.remove(name, ifStill: seen) }
+            #expect(error?.status == .tryAgain)
+            let now = try #require(try folder.status(of: name))
+            try Files.replace(source + "/file", with: Array("save".utf8))
+            #expect(throws: ControlError.self) { try folder.remove(name, ifStill: now) }
+            #expect(try Files.text(source + "/file") == "save")
+            let last = try #require(try folder.status(of: name))
+            try folder.remove(name, ifStill: last)
+            #expect(try Files.names(in: source) == [])
         }
     }
 

@@ -65,16 +65,20 @@ final class ControlListener: Sendable {
 
     private func run(_ handle: @escaping @Sendable ([UInt8], ControlConnection) async -> Void) {
         var clients = [Int32: Client]()
+        // Without a descriptor for it a connection stays in the queue, and the listener readable: looked at again only after a while.
+        var isOutOfDescriptors = false
         while !isStopping.load(ordering: .sequentiallyConsistent) {
             var entries = [pollfd(fd: event, events: Int16(POLLIN), revents: 0)]
-            if clients.count < Self.connectionLimit {
+            if clients.count < Self.connectionLimit, !isOutOfDescriptors {
                 entries.append(pollfd(fd: listener, events: Int16(POLLIN), revents: 0))
             }
             for (socket, client) in clients {
                 let writing = client.connection.hasOutgoing ? Int16(POLLOUT) : 0
                 entries.append(pollfd(fd: socket, events: Int16(POLLIN) | writing, revents: 0))
             }
-            guard poll(&entries, nfds_t(entries.count), -1) >= 0 || errno == EINTR else {
+            let waitMilliseconds: Int32 = isOutOfDescriptors ? 500 : -1
+            isOutOfDescriptors = false
+            guard poll(&entries, nfds_t(entries.count), waitMilliseconds) >= 0 || errno == EINTR else {
                 logger.error("the control socket fails: \(systemMessage(errno))")
                 break
             }
@@ -82,7 +86,7 @@ final class ControlListener: Sendable {
                 if entry.fd == event {
                     clinux_event_clear(event)
                 } else if entry.fd == listener {
-                    accept(into: &clients)
+                    isOutOfDescriptors = !accept(into: &clients)
                 } else if entry.revents & ~Int16(POLLOUT) != 0, let client = clients[entry.fd] {
                     clients[entry.fd] = receive(client, entry.fd)
                 }
@@ -121,10 +125,11 @@ final class ControlListener: Sendable {
         }
     }
 
-    private func accept(into clients: inout [Int32: Client]) {
+    /// False if there are no descriptors left for those who knock.
+    private func accept(into clients: inout [Int32: Client]) -> Bool {
         while clients.count < Self.connectionLimit {
             let socket = clinux_socket_accept(listener)
-            guard socket >= 0 else { return }
+            guard socket >= 0 else { return ![-EMFILE, -ENFILE, -ENOMEM, -ENOBUFS].contains(socket) }
             var pid: pid_t = 0
             var user: uid_t = 0
             // The socket's mode keeps others out already; root may always.
@@ -136,6 +141,7 @@ final class ControlListener: Sendable {
             let connection = ControlConnection(socket: socket, pid: pid) { clinux_event_raise(event) }
             clients[socket] = Client(connection: connection, lines: LineBuffer(limit: Self.requestLimitBytes))
         }
+        return true
     }
 
     /// `nil`: the other side is gone, and the connection closed.

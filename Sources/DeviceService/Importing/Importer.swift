@@ -17,6 +17,8 @@ internal import UbiquityModel
 struct Importer {
     let source: ControlPath
     let replica: Replica
+    /// The container's, with which contents are named.
+    let key: [UInt8]
     let progress: @Sendable (ControlProgress) -> Void
 
     // MARK: - Looking
@@ -82,17 +84,24 @@ struct Importer {
         as wanted: Name
     ) throws(ControlError) {
         guard let status = try folder.status(of: name) else { return }
-        if let present = try target.status(of: wanted) {
-            if try merge(name, status, of: folder, in: target, with: wanted, present) { return }
-            var number = 2
-            while try target.status(of: wanted.numbered(number)) != nil { number += 1 }
-            return try place(name, of: folder, in: target, as: wanted.numbered(number))
+        var free = wanted
+        var number = 1
+        while let present = try target.status(of: free) {
+            // A numbered file may be the copy of an import that was killed before it removed the source.
+            if number == 1 || status.mode & S_IFMT != S_IFDIR,
+                try merge(name, status, of: folder, in: target, with: free, present)
+            {
+                return
+            }
+            number += 1
+            free = wanted.numbered(number)
         }
-        try folder.adopt(name, status)
-        let failure = try folder.rename(name, to: target, as: wanted)
+        let isCopied = try LocalFolder.status(of: target.raw, path: target.path).device != status.device
+        try folder.adopt(name, status, isCopied: isCopied)
+        let failure = try folder.rename(name, to: target, as: free)
         switch failure {
         case 0: return
-        case -EXDEV: try copy(name, of: folder, in: target, as: wanted)
+        case -EXDEV: try copy(name, of: folder, in: target, as: free)
         default:
             throw ControlError(
                 "\(folder.path(of: name))",
@@ -119,16 +128,60 @@ struct Importer {
             try folder.remove(name, isFolder: true)
             return true
         case S_IFREG:
-            guard status.size == present.size, try !target.isPlaceholder(wanted),
-                try LocalFolder.haveEqualContents(name, of: folder, wanted, of: target)
-            else { return false }
+            guard status.size == present.size else { return false }
+            let isEqual =
+                try target.isPlaceholder(wanted)
+                ? fill(wanted, in: target, from: name, of: folder)
+                : LocalFolder.haveEqualContents(name, of: folder, wanted, of: target)
+            guard isEqual else { return false }
         case S_IFLNK:
             guard try folder.linkTarget(name) == target.linkTarget(wanted) else { return false }
         default: return false
         }
         try synchronizeTree()
-        try folder.remove(name, isFolder: false)
+        // Syncing takes a while, and a program may have saved meanwhile.
+        try folder.remove(name, ifStill: status)
         return true
+    }
+
+    /// What is dataless here becomes whole if the source has its content.
+    private func fill(
+        _ wanted: Name,
+        in target: borrowing LocalFolder,
+        from name: Name,
+        of folder: borrowing LocalFolder
+    ) throws(ControlError) -> Bool {
+        let path = "\(folder.path(of: name))"
+        let source = try folder.openFile(name)
+        defer { close(source) }
+        let targetDescriptor = target.raw
+        do {
+            guard let state = try replica.tree.observe(in: targetDescriptor, wanted), let placeholder = state.placeholder
+            else { return false }
+            let rows = try replica.database.synced(key: state.key)
+            for row in rows {
+                guard case .file(let file) = row.content, file.revision == placeholder.revision, let content = file.content
+                else { continue }
+                let dataless = PlaceholderFile(
+                    descriptor: try replica.tree.openFile(in: targetDescriptor, wanted, expecting: state.key, flags: O_RDWR),
+                    placeholder: placeholder,
+                    present: try replica.database.ranges(row.id, placeholder) ?? ByteRangeSet(),
+                    key: state.key
+                )
+                guard try dataless.fill(from: source, content: content, key: key) else { return false }
+                _ = try dataless.finish()
+                return true
+            }
+            return false
+        } catch ContentReadError.changed {
+            throw ControlError(.tryAgain, path, "a program keeps changing it", remedy: "close it, and run the command again")
+        } catch ContentReadError.system(let error) {
+            throw ControlError(path, "\(error)")
+        } catch ContentReadError.stopped(let error) {
+            throw ControlError(path, "\(error)")
+        } catch {
+            throw ControlError(path, "\(error)")
+        }
     }
 
     /// From another filesystem: the copy is whole, and on the disk, before it has a name in the tree; the source goes last.

@@ -100,40 +100,63 @@ struct LocalFolder: ~Copyable {
 
     /// Gives an item, and everything in it, the shape that items of the backing tree have: no attributes of ours from elsewhere,
     /// and modes that let the service in.
-    func adopt(_ name: Name, _ status: clinux_status) throws(ControlError) {
+    /// - Parameter isCopied: it will be copied, not renamed: what can be read and emptied as it is stays as it is.
+    func adopt(_ name: Name, _ status: clinux_status, isCopied: Bool) throws(ControlError) {
         let kind: LocalKind
+        let needed: UInt16
         switch status.mode & S_IFMT {
-        case S_IFREG: kind = .file
-        case S_IFDIR: kind = .folder
+        case S_IFREG: (kind, needed) = (.file, 0o400)
+        case S_IFDIR: (kind, needed) = (.folder, 0o700)
         default: return
         }
+        let isFine = isCopied && (geteuid() == 0 || UInt16(status.mode & 0o777) & needed == needed)
         // What belongs to somebody else stays as it is: `status` will say that it cannot be read.
-        if status.user == geteuid() || geteuid() == 0 { try adopt(name, mode: UInt16(status.mode & 0o7777), kind) }
+        if !isFine, status.user == geteuid() || geteuid() == 0 { try adopt(name, status, kind) }
         guard kind == .folder else { return }
         let inner = try LocalFolder(opening: name, in: self)
         for entry in try inner.names() {
-            if let status = try inner.status(of: entry) { try inner.adopt(entry, status) }
+            if let status = try inner.status(of: entry) { try inner.adopt(entry, status, isCopied: isCopied) }
         }
     }
 
-    private func adopt(_ name: Name, mode: UInt16, _ kind: LocalKind) throws(ControlError) {
+    private func adopt(_ name: Name, _ status: clinux_status, _ kind: LocalKind) throws(ControlError) {
         try withPath(name) { descriptor throws(ControlError) in
             do throws(Errno) {
-                let stray = try ExtendedAttributes.names(descriptor).filter {
+                let visible = UInt16(status.mode & 0o7777)
+                let mode = try Self.trueMode(descriptor, status, kind)
+                let backing = InodeMode.backing(mode, kind)
+                let own = try ExtendedAttributes.names(descriptor).filter {
                     $0.starts(with: Array("user.ubiquity..".utf8))
                 }
-                let backing = InodeMode.backing(mode, kind)
-                guard backing != mode || !stray.isEmpty else { return }
+                let stray = own.filter { $0 != Array(ExtendedAttributes.mode.utf8) }
+                guard backing != visible || backing != mode || !own.isEmpty else { return }
                 // The owner of a 0444 file may not set its attributes: the mode comes first.
                 _ = clinux_chmod(descriptor, UInt32(backing))
                 for attribute in stray {
                     try ExtendedAttributes.remove(descriptor, attribute.map { CChar(bitPattern: $0) } + [0])
                 }
-                try InodeMode.set(descriptor, mode, kind)
+                do throws(Errno) {
+                    try InodeMode.set(descriptor, mode, kind)
+                } catch .notSupported {
+                    // A filesystem that keeps no attributes, from which things are copied: the mode would be lost.
+                    _ = clinux_chmod(descriptor, UInt32(visible))
+                }
             } catch {
                 throw ControlError("\(path(of: name))", "\(error)")
             }
         }
+    }
+
+    /// The mode that an item had before an import, perhaps one that was killed, adopted it. An attribute counts only while the mode is
+    /// still the one behind which it was hidden.
+    static func trueMode(_ descriptor: Int32, _ status: clinux_status, _ kind: LocalKind) throws(Errno) -> UInt16 {
+        let visible = UInt16(status.mode & 0o7777)
+        let hidden: UInt16
+        // Without the permission to read there is none: what we have adopted can be read.
+        do throws(Errno) { hidden = try InodeMode.get(descriptor, status: status.mode) } catch .permissionDenied {
+            return visible
+        }
+        return InodeMode.backing(hidden, kind, privileged: false) == visible ? hidden : visible
     }
 
     /// 0 or -errno. Never replaces anything.
@@ -155,6 +178,20 @@ struct LocalFolder: ~Copyable {
             )
         }
         guard code == 0 || code == ENOENT else { throw failure(name, code) }
+    }
+
+    /// Removes what is still as it was seen.
+    func remove(_ name: Name, ifStill seen: clinux_status) throws(ControlError) {
+        guard let status = try status(of: name) else { return }
+        guard status.isUnchanged(since: seen) else {
+            throw ControlError(
+                .tryAgain,
+                "\(path(of: name))",
+                "it was changed while it was imported",
+                remedy: "run the command again"
+            )
+        }
+        try remove(name, isFolder: false)
     }
 
     static func haveEqualContents(
@@ -195,5 +232,14 @@ struct LocalFolder: ~Copyable {
         guard descriptor >= 0 else { throw failure(name, descriptor) }
         defer { close(descriptor) }
         return try body(descriptor)
+    }
+}
+
+extension clinux_status {
+    /// Whether it is the same inode, and nobody has written to it or changed its attributes.
+    func isUnchanged(since seen: clinux_status) -> Bool {
+        (device, inode, size) == (seen.device, seen.inode, seen.size)
+            && (modified_seconds, modified_nanoseconds) == (seen.modified_seconds, seen.modified_nanoseconds)
+            && (changed_seconds, changed_nanoseconds) == (seen.changed_seconds, seen.changed_nanoseconds)
     }
 }

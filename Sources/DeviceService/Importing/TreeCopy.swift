@@ -44,7 +44,7 @@ enum TreeCopy {
     static func remove(_ item: CopiedItem, of folder: borrowing LocalFolder) throws(ControlError) {
         guard let status = try folder.status(of: item.name) else { return }
         let isFolder = item.status.mode & S_IFMT == S_IFDIR
-        guard status.inode == item.status.inode, isFolder || isUnchanged(status, item.status) else {
+        guard status.inode == item.status.inode, isFolder || status.isUnchanged(since: item.status) else {
             let path = "\(folder.path(of: item.name))"
             throw ControlError(.tryAgain, path, "it was changed while it was imported", remedy: "run the command again")
         }
@@ -68,7 +68,7 @@ enum TreeCopy {
         let innerTarget = try LocalFolder(opening: new, in: target)
         var children = [CopiedItem]()
         for entry in try inner.names() { children.append(try copy(entry, of: inner, to: innerTarget, as: entry)) }
-        try setAttributes(of: innerTarget.raw, from: inner.raw, status, .folder, path: innerTarget.path)
+        try setAttributes(of: innerTarget.raw, from: inner.raw, status, .folder, path: inner.path)
         return CopiedItem(name: name, status: status, children: children)
     }
 
@@ -87,8 +87,8 @@ enum TreeCopy {
             let before = try LocalFolder.status(of: source, path: folder.path(of: name))
             try copyBytes(from: source, to: copy, folder.failure(name, EIO), target.path(of: new))
             let after = try LocalFolder.status(of: source, path: folder.path(of: name))
-            guard isUnchanged(before, after) else { continue }
-            try setAttributes(of: copy, from: source, after, .file, path: target.path(of: new))
+            guard after.isUnchanged(since: before) else { continue }
+            try setAttributes(of: copy, from: source, after, .file, path: folder.path(of: name))
             return CopiedItem(name: name, status: after, children: [])
         }
         throw ControlError(
@@ -119,6 +119,7 @@ enum TreeCopy {
         guard status >= 0 else { throw ControlError("\(path)", systemMessage(status)) }
     }
 
+    /// - Parameter path: the source's. What this disk has no room for stays where it is, with its file.
     private static func setAttributes(
         of copy: Int32,
         from source: Int32,
@@ -126,12 +127,20 @@ enum TreeCopy {
         _ kind: LocalKind,
         path: ControlPath
     ) throws(ControlError) {
+        let refused: [[UInt8]]
         do throws(Errno) {
-            // What this disk has no room for cannot be kept here, as with `cp -a`.
-            _ = try ExtendedAttributes.replaceSynced(copy, with: try ExtendedAttributes.synced(source))
-            try InodeMode.set(copy, UInt16(status.mode & 0o777), kind)
+            refused = try ExtendedAttributes.replaceSynced(copy, with: try ExtendedAttributes.synced(source))
+            try InodeMode.set(copy, try LocalFolder.trueMode(source, status, kind) & 0o777, kind)
         } catch {
             throw ControlError("\(path)", "\(error)")
+        }
+        if let first = refused.first {
+            let others = refused.count > 1 ? " and \(refused.count - 1) more" : ""
+            throw ControlError(
+                "\(path)",
+                "its extended attribute \(String(decoding: first, as: UTF8.self))\(others) cannot be kept on the container's disk",
+                remedy: "remove the attribute, or move the file elsewhere"
+            )
         }
         let code = clinux_set_modified(copy, status.modified_seconds, status.modified_nanoseconds)
         guard code == 0 else { throw ControlError("\(path)", systemMessage(code)) }
@@ -147,12 +156,5 @@ enum TreeCopy {
         defer { close(descriptor) }
         let code = clinux_set_modified(descriptor, status.modified_seconds, status.modified_nanoseconds)
         guard code == 0 else { throw folder.failure(name, code) }
-    }
-
-    private static func isUnchanged(_ left: clinux_status, _ right: clinux_status) -> Bool {
-        (left.size, left.modified_seconds, left.modified_nanoseconds) == (
-            right.size, right.modified_seconds, right.modified_nanoseconds
-        )
-            && (left.changed_seconds, left.changed_nanoseconds) == (right.changed_seconds, right.changed_nanoseconds)
     }
 }

@@ -5,7 +5,8 @@ internal import UbiquityModel
 
 /// The server of a device that has none elsewhere: `ubiquity serve` as a process of its own, with its data below the device's home.
 package enum EmbeddedServer {
-    /// `embedded-server.json`: the process that `start` made, so that `stop` ends that one and no other.
+    /// `embedded-server.json`, which the server writes itself, whatever became of the command that started it: so `stop` ends that
+    /// process and no other.
     private struct Record: Codable {
         var format = FormatVersion.configuration
         var process: ProcessIdentity
@@ -14,20 +15,30 @@ package enum EmbeddedServer {
 
     /// The address of the running server, which is started if it does not run. Call with the start lock held.
     package static func start(_ home: HomeDirectories) throws(ControlError) -> String {
-        if let record = try StateFile.read(Record.self, from: home.serverRecord), record.process.isAlive {
-            return record.url
-        }
+        if let url = try running(home) { return url }
         let words = [
             "serve", "--embedded", "--data", home.server, "--ready-descriptor", "\(BackgroundProcess.readyDescriptor)",
         ]
-        let (process, report) = try BackgroundProcess.start(
-            words + ["--log", home.serverLog],
-            what: "server",
-            log: home.serverLog
-        )
-        guard let url = report.url else { throw ControlError("server", "it did not tell its address") }
+        do throws(ControlError) {
+            let report = try BackgroundProcess.start(words + ["--log", home.serverLog], what: "server", log: home.serverLog).report
+            guard let url = report.url else { throw ControlError("server", "it did not tell its address") }
+            return url
+        } catch {
+            // One that an interrupted command had started may have become ready just now, and be in this one's way.
+            if let url = try running(home) { return url }
+            throw error
+        }
+    }
+
+    private static func running(_ home: HomeDirectories) throws(ControlError) -> String? {
+        guard let record = try StateFile.read(Record.self, from: home.serverRecord), record.process.isAlive else { return nil }
+        return record.url
+    }
+
+    /// Called by the server itself, before it says that it is ready.
+    package static func record(url: String, _ home: HomeDirectories) throws(ControlError) {
+        guard let process = ProcessIdentity.own() else { throw ControlError("server", "its own process is not in /proc") }
         try StateFile.write(Record(process: process, url: url), to: home.serverRecord)
-        return url
     }
 
     /// Ends it, if it runs. It loses nothing at any signal; the milder one lets it answer what it has begun.

@@ -78,12 +78,16 @@ struct Serve: AsyncParsableCommand {
             logger: logger
         )
         if let listen { configuration.listen = listen }
-        let ready = readyDescriptor
+        let (ready, isEmbedded) = (readyDescriptor, embedded)
         try await ServerAccounts.serve(configuration) { url in
-            if let ready {
+            guard let ready else { return Terminal.write("listening on \(url)") }
+            do throws(ControlError) {
+                if isEmbedded { try EmbeddedServer.record(url: url, home) }
                 BackgroundProcess.tell(BackgroundProcess.Report(url: url), on: ready)
-            } else {
-                Terminal.write("listening on \(url)")
+            } catch {
+                // A server that nothing can find again does not stay.
+                BackgroundProcess.tell(BackgroundProcess.Report(error: error), on: ready)
+                Glibc.exit(EXIT_FAILURE)
             }
         }
     }

@@ -24,14 +24,21 @@ struct SignOut: AsyncParsableCommand {
         var unsent = 0
         if let client = try startup.connect() {
             unsent = try client.send(UnsentRequest()).count
-            _ = try client.send(StopRequest(forgetsMounts: true, refusesWriters: true))
+            if erase, unsent > 0 {
+                throw ControlError(
+                    .tryAgain,
+                    "sign-out",
+                    "\(unsent) changes have not been sent or applied",
+                    remedy: "`ubiquity sync`, or sign out without --erase"
+                )
+            }
+            // What is to be erased is looked at once more, and comes back if there is something new in it.
+            _ = try client.send(StopRequest(forgetsMounts: !erase, refusesWriters: true))
             client.waitForEnd()
         }
+        if erase { try Erasing.checkUnmounted(startup, account) }
         // The token is of no use from now on; offline it stays in the list of devices until it is revoked elsewhere.
-        let name = account.credentials.deviceName
-        try? await AccountCloud.ask(name) { (cloud, _) async throws(CloudError) in
-            try await cloud.revoke(deviceNamed: name)
-        }
+        try? await AccountCloud.ask("sign-out") { (cloud, _) async throws(CloudError) in try await cloud.signOut() }
         // Nothing of this account comes back under another one, not even an import that was begun.
         var table = try MountTable.load(home)
         table.entries = []

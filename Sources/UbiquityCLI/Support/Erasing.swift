@@ -32,6 +32,22 @@ enum Erasing {
         }
     }
 
+    /// After everything is unmounted: what programs have saved since `check`. If there is anything, the service comes back with it.
+    static func checkUnmounted(_ startup: Startup, _ account: Account) throws(ControlError) {
+        for folder in try folders(startup.home, account) {
+            let found = try OnlyHere(in: folder)
+            guard let first = found.first else { continue }
+            _ = try? startup.ensureService()
+            let others = found.count > 1 ? " and \(found.count - 1) more items have" : " has"
+            throw ControlError(
+                .tryAgain,
+                folder.info.id.text,
+                "\(first)\(others) changed and not reached the cloud",
+                remedy: "run the command again, or sign out without --erase"
+            )
+        }
+    }
+
     static func erase(_ home: HomeDirectories, _ account: Account) throws(ControlError) {
         for folder in try folders(home, account) {
             // Files of 0444 in folders of 0555 go too: rm is careful about links and mounts.

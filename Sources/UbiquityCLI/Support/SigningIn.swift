@@ -48,7 +48,7 @@ enum SigningIn {
     /// A device that could not be kept is not left in the account's list.
     private static func withdraw(_ credentials: Credentials) async throws(CloudError) {
         let client = try CloudClient(credentials: credentials, logger: AccountCloud.quietLogger())
-        try? await client.revoke(deviceNamed: credentials.deviceName)
+        try? await client.signOut()
         await client.shutdown()
     }
 }
