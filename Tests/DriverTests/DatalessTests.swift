@@ -220,6 +220,33 @@ extension DriverTests {
         }
 
         @Test
+        func `an open that waits for the content of a file that is rewritten meanwhile finds the new one`() throws {
+            try mounted { m in
+                for round in 0..<20 {
+                    let name = "file \(round)"
+                    try m.makeDataless(name, content)
+                    let path = m.path(name)
+                    m.host.state.withLock { $0.delivery = .held }
+                    let waiting = m.host.waiting
+                    let appender = Background { try Files.open(path, O_WRONLY | O_APPEND) }
+                    try eventually("the open waits") { m.host.waiting > waiting }
+                    let host = m.host
+                    // At the same time as the truncation, so that all orders occur.
+                    let release = Background { host.release() }
+                    try Files.write("short", to: path)
+                    try release.get()
+                    let file = try appender.get()
+                    #expect(write(file, " and more", 9) == 9)
+                    close(file)
+                    let found = try Files.read(path)
+                    #expect(found == Array("short and more".utf8), "round \(round): \(found.count) bytes")
+                    #expect(try m.observe(name).placeholder == nil)
+                    #expect(try Files.status(path).st_mtim.tv_sec > 1_700_000_001)
+                }
+            }
+        }
+
+        @Test
         func `a reader goes on across truncation and replacement by others`() throws {
             try mounted { m in
                 try m.makeDataless("file", content)
@@ -297,6 +324,27 @@ extension DriverTests {
                 #expect(after.st_ino == before.st_ino)
                 #expect(try Files.read(m.path("file")) == content)
                 #expect(!m.host.state.withLock { $0.asked }.isEmpty)
+            }
+        }
+
+        @Test
+        func `what was fetched for an open that waits is of no use once the file is evicted`() throws {
+            try mounted { m in
+                let content = randomBytes(300_000)
+                let state = try m.makeDataless("file", content)
+                m.host.state.withLock { $0.delivery = .held }
+                let path = m.path("file")
+                let opened = Background { try Files.open(path, O_RDWR) }
+                try eventually("the open waits") { m.host.waiting == 1 }
+                var placeholder = try #require(state.placeholder)
+                placeholder.generation += 1
+                _ = try m.evict("file", m.observe("file"), as: placeholder).get()
+                #expect(try m.observe("file").placeholder == placeholder)
+                m.host.release()
+                let file = try opened.get()
+                defer { close(file) }
+                #expect(try Files.read(path) == content)
+                #expect(m.host.state.withLock { $0.asked.count } == 2)
             }
         }
 

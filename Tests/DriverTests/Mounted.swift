@@ -109,8 +109,19 @@ final class Mounted: Sendable {
         let revision = RevisionID.random()
         let content = try Files.read(backing(name))
         host.state.withLock { $0.contents[revision] = content }
-        let placeholder = Placeholder(revision: revision, generation: 1, size: state.size, modified: state.modified, mode: state.mode)
-        return try outcome {
+        return try evict(
+            name,
+            state,
+            as: Placeholder(revision: revision, generation: 1, size: state.size, modified: state.modified, mode: state.mode)
+        )
+    }
+
+    func evict(
+        _ name: String,
+        _ state: LocalState,
+        as placeholder: Placeholder
+    ) throws -> Result<MutationResult, MutationFailure> {
+        try outcome {
             mount.evict(
                 in: replica.tree.rootKey,
                 Self.name(name),

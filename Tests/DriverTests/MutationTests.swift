@@ -191,6 +191,38 @@ extension DriverTests {
         }
 
         @Test
+        func `a move says whether a program wrote to the file`() throws {
+            try mounted { m in
+                func move(_ old: String, _ new: String, _ state: LocalState) throws -> Bool {
+                    let root = m.replica.tree.rootKey
+                    return try m.apply(
+                        .move(
+                            fromParent: root,
+                            fromName: Mounted.name(old),
+                            toParent: root,
+                            toName: Mounted.name(new),
+                            expecting: LocalEvidence(state)
+                        )
+                    ).get().isUnchanged
+                }
+                try Files.write("x", to: m.path("a"))
+                try eventually("it is closed") { m.mount.writableInodes().isEmpty }
+                #expect(try move("a", "b", m.observe("a")))
+                let seen = try m.observe("b")
+                try Files.write("y", to: m.path("b"))
+                try eventually("it is closed") { m.mount.writableInodes().isEmpty }
+                #expect(try !move("b", "c", seen))
+                let writer = try Files.open(m.path("c"), O_WRONLY)
+                #expect(try !move("c", "d", m.observe("c")))
+                close(writer)
+                try Files.makeFolder(m.path("folder"))
+                let folder = try m.observe("folder")
+                try Files.write("z", to: m.path("folder/z"))
+                #expect(try move("folder", "renamed", folder))
+            }
+        }
+
+        @Test
         func `attributes are set in one mutation, with an event`() throws {
             try mounted { m in
                 try Files.write("x", to: m.path("file"))

@@ -71,12 +71,45 @@ import UbiquityModel
     @Test func `once discarded nothing is written any more`() throws {
         let file = try make()
         try fill(file, 0..<100, wanted)
-        file.discard()
-        try PlaceholderOperations.truncate(file.descriptor)
+        try file.truncate()
         try fill(file, 100..<200, wanted)
         #expect(try content(file.descriptor).isEmpty)
+        #expect(try PlaceholderOperations.read(file.descriptor) == nil)
         #expect(throws: Errno.stale) { _ = try file.finish() }
         #expect(file.isDiscarded && !file.isWhole)
+        // What is written from now on is the program's, and stays when somebody is late.
+        #expect(([7] as [UInt8]).withUnsafeBytes { pwrite(file.descriptor, $0.baseAddress, 1, 0) } == 1)
+        try file.truncate()
+        #expect(try content(file.descriptor) == [7])
+    }
+
+    @Test func `a truncation that fails leaves a placeholder of which nothing is believed to be here`() throws {
+        let folder = try scratch.openFolder()
+        let placeholder = somePlaceholder(size: Int64(size))
+        let made = try PlaceholderOperations.create(in: folder.raw, name: "file", placeholder)
+        // The attribute can be set through it, the size cannot.
+        let file = PlaceholderFile(
+            descriptor: try scratch.open(scratch.appending("file"), O_RDONLY),
+            placeholder: placeholder,
+            present: ByteRangeSet(0..<100),
+            key: made.state.key
+        )
+        #expect(throws: Errno.self) { try file.truncate() }
+        #expect(!file.isDiscarded && file.present.ranges.isEmpty)
+        let left = try #require(try PlaceholderOperations.read(file.descriptor))
+        #expect(left.generation != placeholder.generation && left == file.placeholder)
+    }
+
+    @Test func `once evicted nothing is written any more, and the other placeholder stays`() throws {
+        let file = try make()
+        try fill(file, 0..<size, wanted)
+        var other = file.placeholder
+        other.generation += 1
+        #expect(try file.evict(as: other).placeholder == other)
+        try fill(file, 0..<100, wanted)
+        #expect(throws: Errno.stale) { _ = try file.finish() }
+        #expect(try content(file.descriptor).allSatisfy { $0 == 0 })
+        #expect(try PlaceholderOperations.read(file.descriptor) == other)
     }
 
     @Test func `a late chunk leaves a whole file alone`() throws {

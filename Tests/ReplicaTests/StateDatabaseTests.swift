@@ -57,6 +57,23 @@ import UbiquityModel
         #expect(try database.remote(.random()) == nil)
     }
 
+    @Test func `a server that is back at an older content is sent the newer one again`() throws {
+        var newer = try remoteFile(1, "file")
+        newer.position = 9
+        var older = newer
+        older.position = 4
+        older.content = .file(FileContent(revision: .random(), content: try contentID(40), size: 3))
+        let row = SyncedItem(newer, local: evidence(1))
+        try database.apply(SyncedChanges(upserts: [row]), remote: [newer])
+        try database.rewrite(remote: [older], manifests: [:])
+        #expect(try database.remote(newer.id) == older)
+        let now = try #require(try database.synced(newer.id))
+        #expect(now.content == older.content)
+        // The file here no longer counts as the agreed one.
+        #expect(now.local?.key == row.local?.key)
+        #expect(now.local?.changed != row.local?.changed)
+    }
+
     @Test func `what was sent stays known until it is answered`() throws {
         let item = try remoteFile(1, "file")
         let (first, second) = (SentRevision(revision: .random(), content: try contentID(1)), SentRevision(revision: .random(), content: try contentID(2)))
@@ -176,7 +193,7 @@ import UbiquityModel
         older.place.name = try name("old")
         try database.write(remote: [older], position: nil)
         #expect(try database.remote(item.id) == item)
-        try database.write(remote: [older], position: nil, overwriting: true)
+        try database.rewrite(remote: [older], manifests: [:])
         #expect(try database.remote(item.id) == older)
     }
 

@@ -51,21 +51,28 @@ extension Filesystem {
         return MutationResult(state: nil)
     }
 
-    /// Whoever has the file open goes on, so only its identity counts.
+    /// Whoever has the file open goes on, so only its identity counts for the act. The result says whether anybody wrote.
     func relocation(
         _ from: (folder: InodeKey, descriptor: SharedDescriptor, name: Name),
         _ to: (folder: InodeKey, descriptor: SharedDescriptor, name: Name),
         _ evidence: LocalEvidence
     ) throws(MutationFailure) -> MutationResult {
-        try failing { () throws(Errno) in
-            guard let seen = try look(from.descriptor, from.name), seen.key == evidence.key else { throw .stale }
+        try failing { () throws(Errno) -> MutationResult in
+            // A writer is looked for before the file and after it: whenever one comes or goes between, it is seen, or its writing is.
+            let hadWriters = table.node(evidence.key)?.hasWriters == true
+            guard let before = try replica.tree.observe(in: from.descriptor.raw, from.name), before.key == evidence.key,
+                let seen = try look(from.descriptor, from.name), seen.key == evidence.key
+            else { throw .stale }
             try move(
                 Origin(folder: from.folder, descriptor: from.descriptor, name: from.name, seen: seen),
                 Destination(folder: to.folder, descriptor: to.descriptor, name: to.name, seen: nil),
                 UInt32(CLINUX_RENAME_NOREPLACE)
             )
+            let after = try replica.tree.observe(in: to.descriptor.raw, to.name)
+            let hasWriters = hadWriters || table.node(evidence.key)?.hasWriters == true
+            let isUnchanged = before.kind == .folder || !hasWriters && evidence.describes(before) && after?.isMoved(before) == true
+            return MutationResult(state: after, isUnchanged: isUnchanged)
         }
-        return try result(to.descriptor, to.name)
     }
 
     /// A file that nobody has open becomes dataless; one that is gives up what of it is here.
@@ -80,18 +87,23 @@ extension Filesystem {
         try withHeld(evidence, folder, descriptor, name, alone: true, afterwards: .free) {
             seen throws(MutationFailure) in
             guard seen.kind == .file else { throw .stale }
-            // A transfer that nobody waits for any more may still be at it.
-            if seen.facts.placeholder != nil { placeholders.file(seen.key)?.discard() }
+            guard let node = table.node(seen.key) else { throw .stale }
             after = try failing { () throws(Errno) in
                 // Programs may come by another name, and a change to it is sent for each.
                 guard seen.status.st_nlink == 1 else { throw .tooManyLinks }
+                if seen.facts.placeholder != nil {
+                    // A transfer that nobody waits for any more may still be at it, and an open that is about to wait for content is
+                    // not counted yet: both use this object.
+                    guard let file = try placeholderFile(of: node) else { throw .stale }
+                    return try file.evict(as: placeholder)
+                }
                 let file = try replica.tree.openFile(in: descriptor.raw, name, expecting: seen.key, flags: O_RDWR)
                 return try PlaceholderOperations.evict(file.raw, as: placeholder)
             }
             table.advanceEpoch()
-            guard let node = table.node(seen.key) else { return }
             node.state.withLock { state in
                 state.facts.placeholder = placeholder
+                state.evictions += 1
             }
             notices.push(.attributes(node: node.id))
         }
@@ -181,6 +193,15 @@ extension Filesystem {
 
     func failing<Value>(_ body: () throws(Errno) -> Value) throws(MutationFailure) -> Value {
         do throws(Errno) { return try body() } catch { throw MutationFailure(error) }
+    }
+}
+
+extension LocalState {
+    /// Whether nothing but the name differs. A rename moves the change time, so that it tells nothing.
+    fileprivate func isMoved(_ before: LocalState) -> Bool {
+        var before = before
+        before.changed = changed
+        return self == before
     }
 }
 

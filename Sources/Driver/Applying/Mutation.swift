@@ -33,7 +33,14 @@ package enum Expectation: Hashable, Sendable {
 package struct MutationResult: Hashable, Sendable {
     /// The item after the act; nil after a removal.
     package let state: LocalState?
-    package init(state: LocalState?) { self.state = state }
+    /// False if the item may hold something that was not expected, so that `state` is no evidence of what was agreed on: a moved file
+    /// that a program has written to, or is writing to.
+    package var isUnchanged: Bool
+
+    package init(state: LocalState?, isUnchanged: Bool = true) {
+        self.state = state
+        self.isUnchanged = isUnchanged
+    }
 }
 
 package enum MutationFailure: Error, Hashable, Sendable {

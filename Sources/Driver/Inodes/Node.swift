@@ -37,6 +37,8 @@ final class Node: Sendable {
         /// Keeps an inode reachable that has no known name.
         var pinned: SharedDescriptor?
         var facts: Facts
+        /// How often the engine has made it dataless: what was read of it before is not to be believed after.
+        var evictions = 0
         var handles = 0
         /// Of these, the writable ones, and truncations by name that are under way.
         var writers = 0

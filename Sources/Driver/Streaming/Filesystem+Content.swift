@@ -9,11 +9,9 @@ import UbiquityModel
 extension Filesystem {
     /// The object that fills a node's inode; nil if the inode turns out to be whole, which the node then knows.
     func placeholderFile(of node: Node) throws(Errno) -> PlaceholderFile? {
-        if let known = placeholders.file(node.key) { return known }
         let path = try descriptor(of: node)
-        do throws(Errno) {
+        while let placeholder = try PlaceholderOperations.read(path.raw) {
             let file = try placeholders.file(node.key) { () throws(Errno) in
-                guard let placeholder = try PlaceholderOperations.read(path.raw) else { throw .noAttribute }
                 let descriptor = try OwnedDescriptor(reopening: path.raw, flags: O_RDWR)
                 let present = host.presentRanges(of: node.key, placeholder)
                 return PlaceholderFile(
@@ -23,10 +21,13 @@ extension Filesystem {
                     key: node.key
                 )
             }
-            if !file.isWhole, !file.isDiscarded { return file }
-        } catch .noAttribute {
-            // Filled since the node was made.
+            // Only now nobody can make another one. If the inode was truncated, evicted or finished between, this object must never
+            // write; discarding it waits for whoever is at it.
+            let isCurrent = try PlaceholderOperations.read(path.raw)?.generation == file.placeholder.generation
+            if isCurrent, !file.isDiscarded { return file }
+            file.discard()
         }
+        // Filled or truncated since the node was made.
         try noteWhole(node)
         return nil
     }
@@ -34,14 +35,22 @@ extension Filesystem {
     /// The inode is whole now: what a node says of it is read again, and the kernel asks again.
     /// - Parameter wasFilled: the bytes are those that it always had; who has it open need not notice.
     func noteWhole(_ node: Node, wasFilled: Bool = false) throws(Errno) {
-        let seen = try Observation(descriptor: descriptor(of: node).raw)
-        let isPutOff = node.state.withLock { state in
-            state.facts = seen.facts
-            guard wasFilled, state.handles > 0 else { return false }
-            state.attributesAreOld = true
-            return true
+        let descriptor = try descriptor(of: node)
+        while true {
+            let evictions = node.state.withLock { $0.evictions }
+            let seen = try Observation(descriptor: descriptor.raw)
+            let isPutOff: Bool? = node.state.withLock { state in
+                // Evicted since: what was seen before says of a hole that it is content.
+                guard state.evictions == evictions else { return nil }
+                state.facts = seen.facts
+                guard wasFilled, state.handles > 0 else { return false }
+                state.attributesAreOld = true
+                return true
+            }
+            guard let isPutOff else { continue }
+            if !isPutOff { notices.push(.attributes(node: node.id)) }
+            return
         }
-        if !isPutOff { notices.push(.attributes(node: node.id)) }
     }
 
     /// Fetches the whole content, then goes on; fails the request with what the host says.
@@ -70,16 +79,15 @@ extension Filesystem {
 
     /// All ranges are present: the placeholder goes. Finishing twice does no harm.
     private func becomeWhole(_ node: Node, _ file: PlaceholderFile) throws(Errno) {
-        guard !file.isDiscarded else { return }
-        _ = try file.finish()
+        // Truncated or evicted between: whoever waited begins again, with what is there now.
+        do throws(Errno) { _ = try file.finish() } catch .stale { return }
         try noteWhole(node, wasFilled: true)
     }
 
     /// O_TRUNC and truncation to nothing of a dataless file: nothing of it is fetched, and what is under way ends.
     func discardContent(of node: Node) throws(Errno) {
         guard let file = try placeholderFile(of: node) else { return }
-        file.discard()
-        try PlaceholderOperations.truncate(file.descriptor)
+        try file.truncate()
         try noteWhole(node)
     }
 

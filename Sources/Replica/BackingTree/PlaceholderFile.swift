@@ -7,7 +7,7 @@ package import UbiquityModel
 ///
 /// 1. It begins with what is known to be there (nothing, or the ranges that the state database remembers).
 /// 2. `write` fills it, in any order and from any thread; what is there is read with `read`.
-/// 3. It ends whole (`finish`), or discarded (`discard`: truncated, replaced), and never comes back from either.
+/// 3. It ends whole (`finish`), or discarded (`truncate`, `evict`, `discard`), and never comes back from either.
 package final class PlaceholderFile: Sendable {
     package let key: InodeKey
     private let file: OwnedDescriptor
@@ -110,8 +110,38 @@ package final class PlaceholderFile: Sendable {
         }
     }
 
-    /// The content is no longer wanted in this inode (O_TRUNC, replacement): returns when no write is going on, and
-    /// later ones do nothing.
+    /// O_TRUNC and truncation to nothing. It counts as discarded only when all is done, so that whoever comes meanwhile gets this
+    /// object, and none is made that would write the old content into the new file. Does nothing once whole or discarded.
+    package func truncate() throws(Errno) {
+        try filling.withLock { _ throws(Errno) in
+            guard state.withLock({ $0.phase == .filling }) else { return }
+            do throws(Errno) {
+                try PlaceholderOperations.truncate(file.raw)
+            } catch {
+                // Still a placeholder, of which nothing is sure to be there.
+                let left = try? PlaceholderOperations.read(file.raw)
+                state.withLock { state in
+                    state.present = ByteRangeSet()
+                    if let left { state.placeholder = left }
+                }
+                throw error
+            }
+            state.withLock { $0.phase = .discarded }
+        }
+    }
+
+    /// Gives up what is here, for another placeholder; this object is of no use afterwards. ESTALE once whole or discarded. The caller
+    /// made sure that nobody reads.
+    package func evict(as placeholder: Placeholder) throws(Errno) -> LocalState {
+        try filling.withLock { _ throws(Errno) in
+            guard state.withLock({ $0.phase == .filling }) else { throw .stale }
+            // Also after a failure: what is present is then as unknown as to anybody else.
+            defer { state.withLock { $0.phase = .discarded } }
+            return try PlaceholderOperations.evict(file.raw, as: placeholder)
+        }
+    }
+
+    /// The inode is not, or no longer, what this object was made for: returns when nothing is going on, and later writes do nothing.
     package func discard() {
         filling.withLock { _ in
             state.withLock { if $0.phase == .filling { $0.phase = .discarded } }

@@ -50,12 +50,16 @@ package enum PlaceholderOperations {
         return try BackingTree.observe(descriptor: descriptor)
     }
 
-    /// O_TRUNC and truncation to 0 of a dataless file: truncates, then removes the attribute. It is then an ordinary,
-    /// changed file.
+    /// O_TRUNC and truncation to 0 of a dataless file: a new generation, so that a crash before the end leaves a placeholder of which
+    /// nothing is believed to be here; then the truncation, then the attribute's removal. It is then an ordinary, changed file.
     package static func truncate(_ descriptor: Int32) throws(Errno) {
-        let mode = try read(descriptor)?.mode
+        let placeholder = try read(descriptor)
+        if var renewed = placeholder {
+            renewed.generation = .random(in: .min ... .max)
+            try write(renewed, to: descriptor)
+        }
         try checked(clinux_truncate(descriptor, 0))
-        if let mode { try restoreMode(descriptor, mode) }
+        if let placeholder { try restoreMode(descriptor, placeholder.mode) }
         try ExtendedAttributes.remove(descriptor, ExtendedAttributes.placeholder)
     }
 

@@ -36,28 +36,48 @@ extension StateDatabase {
 
     /// A page of the feed, in one transaction: the items, their manifests, and up to where the log is known now.
     ///
-    /// An item is not written if a later state of it is known already (an answer to a commit may overtake the feed),
-    /// unless `overwriting`: for a full listing from a server that does not know our position.
+    /// An item is not written if a later state of it is known already (an answer to a commit may overtake the feed).
     package func write(
         remote items: [RemoteItem],
         manifests: [ContentID: Manifest] = [:],
-        position: LogPosition?,
-        overwriting: Bool = false
+        position: LogPosition?
     ) throws(ReplicaError) {
         try writing { database in
-            try RemoteTable.write(database, items, overwriting: overwriting)
+            try RemoteTable.write(database, items)
             try ManifestTable.write(database, manifests)
             if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
         }
     }
 
-    /// Forgets what the server turned out not to have. Synced rows of these items are pending from then on.
-    package func removeRemote(_ ids: [ItemID]) throws(ReplicaError) {
+    /// A page of a full listing from a server that does not know our position: it was restored from a backup. Its word counts,
+    /// also where it knows less than it did. A content that this device had agreed on since then is taken for an edit of the
+    /// one that the server is back at, and so is sent once more.
+    package func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws(ReplicaError) {
+        try writing { database in
+            for item in items {
+                guard let known = try RemoteTable.fetch(database, item.id), known.position > item.position,
+                    var row = try SyncedTable.fetch(database, item.id), row.content != item.content
+                else { continue }
+                row.content = item.content
+                // No inode is as it was when that was agreed on.
+                row.local?.changed = Timestamp(nanoseconds: 0)
+                row.local?.modified = Timestamp(nanoseconds: 0)
+                try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
+            }
+            try RemoteTable.write(database, items, overwriting: true)
+            try ManifestTable.write(database, manifests)
+        }
+    }
+
+    /// Forgets what the server turned out not to have, at the end of a full listing. Synced rows of these items are pending
+    /// from then on.
+    package func removeRemote(_ ids: [ItemID], position: LogPosition? = nil) throws(ReplicaError) {
         try writing { database in
             for id in ids {
                 try database.run("DELETE FROM remote WHERE id = ?", [.identifier(id)])
                 try PendingTable.refresh(database, id)
             }
+            if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
         }
     }
 }

@@ -4,9 +4,10 @@ package import UbiquityModel
 /// A content that this device has sent as a revision of an item, or is about to.
 package struct SentRevision: Hashable, Sendable {
     package var revision: RevisionID
-    package var content: ContentID
+    /// `nil`: the item was announced, and its content has not been read yet.
+    package var content: ContentID?
 
-    package init(revision: RevisionID, content: ContentID) {
+    package init(revision: RevisionID, content: ContentID?) {
         self.revision = revision
         self.content = content
     }
@@ -21,7 +22,7 @@ extension StateDatabase {
                 (row.identifier(0, ItemKindTag.self), row.identifier(1, RevisionKindTag.self), row.blob(2).flatMap { ContentID(bytes: $0) })
             }
             var sending: [ItemID: SentRevision] = [:]
-            for case (let item?, let revision?, let content?) in rows {
+            for case (let item?, let revision?, let content) in rows {
                 sending[item] = SentRevision(revision: revision, content: content)
             }
             return sending
@@ -34,7 +35,7 @@ extension StateDatabase {
             for (item, sent) in sending {
                 try database.run(
                     "INSERT OR REPLACE INTO sending (item, revision, content) VALUES (?, ?, ?)",
-                    [.identifier(item), .identifier(sent.revision), .blob(sent.content.bytes)]
+                    [.identifier(item), .identifier(sent.revision), sent.content.map { .blob($0.bytes) } ?? .null]
                 )
             }
         }
