@@ -119,9 +119,11 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     }
 
     package var parkedCount: Int { parked.count }
+    package var parkedWork: [Work] { Array(parked) }
     package var waitingCount: Int { queue.count + inPass.count + transferring.count }
 
     package func isWaiting(_ work: Work) -> Bool { queue.contains(work) || inPass.contains(work) }
+    package func isUnfinished(_ work: Work) -> Bool { isWaiting(work) || transferring.contains(work) }
     package func isTransferring(_ work: Work) -> Bool { transferring.contains(work) }
     package func hasFailed(_ work: Work) -> Bool { failures[work] != nil }
 
@@ -192,6 +194,10 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
         case .woken(let work):
             if parked.remove(work) != nil || queue.contains(work) { queue.set(work, readyAt: now) }
         case .hurried:
+            if case .waiting = connection {
+                connection = .connecting
+                effects.append(.connect)
+            }
             for key in Array(queue.keys) where failures[key] == nil || connection == .live { queue.set(key, readyAt: now) }
             for key in parked.sorted(by: { order($0) < order($1) }) { queue.set(key, readyAt: now) }
             parked.removeAll()

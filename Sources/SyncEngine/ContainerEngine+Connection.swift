@@ -9,11 +9,15 @@ extension ContainerEngine {
     private static let listingLimit = 5000
 
     func connect() async {
+        guard !Task.isCancelled else { return }
         do throws(CloudError) {
             _ = try await openSession()
+            // Another connection follows this one, and speaks for itself.
+            guard !Task.isCancelled else { return }
             host.filler.setOffline(false)
             handle(.connected)
             try await list()
+            guard !Task.isCancelled else { return }
             connectionProblem = nil
             handle(.caughtUp)
             try await follow()
@@ -24,6 +28,7 @@ extension ContainerEngine {
     }
 
     private func noteLost(_ error: CloudError) {
+        guard !Task.isCancelled else { return }
         switch error {
         case .cancelled:
             return
@@ -50,6 +55,7 @@ extension ContainerEngine {
         }
     }
 
+    /// The position is recorded in the end only: whatever interrupts this, the next connection begins it anew.
     private func listFromBeginning() async throws(CloudError) {
         logger.notice("the server does not know this device's position: comparing everything")
         var seen: Set<ItemID> = []
@@ -57,17 +63,28 @@ extension ContainerEngine {
         while true {
             let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
             for item in page.items { seen.insert(item.id) }
-            try record(page, overwriting: true)
+            noteRefused(page)
+            do {
+                try replica.database.rewrite(remote: page.items, manifests: page.manifests)
+            } catch {
+                throw .offline("the device's database: \(error)")
+            }
             since = page.position
-            if !page.more { break }
-        }
-        do {
-            // Missing there is not deleted: without a remote row the planner offers the item again.
-            try replica.database.removeRemote(try unlisted(seen))
-        } catch {
-            throw .offline("the device's database: \(error)")
+            guard !page.more else { continue }
+            do {
+                // Missing there is not deleted: without a remote row the planner offers the item again.
+                try replica.database.removeRemote(try unlisted(seen), position: page.position)
+            } catch {
+                throw .offline("the device's database: \(error)")
+            }
+            position = page.position
+            break
         }
         handle(.remoteChanged)
+        // What was agreed on is no more, here and there: everything is compared with the disk again.
+        do { try scan(onlyFolders: false) } catch {
+            logger.error("the tree cannot be compared", metadata: ["why": "\(error)"])
+        }
     }
 
     private func unlisted(_ seen: Set<ItemID>) throws -> [ItemID] {
@@ -97,14 +114,18 @@ extension ContainerEngine {
         }
     }
 
-    private func record(_ page: ChangesPage, overwriting: Bool = false) throws(CloudError) {
+    private func noteRefused(_ page: ChangesPage) {
         for refused in page.refused {
             logger.error("the cloud holds an item that cannot be represented here", metadata: ["what": "\(refused)"])
         }
         refusedItems.formUnion(page.refused)
+    }
+
+    private func record(_ page: ChangesPage) throws(CloudError) {
+        noteRefused(page)
         guard !page.items.isEmpty || page.position != position else { return }
         do {
-            try replica.database.write(remote: page.items, manifests: page.manifests, position: page.position, overwriting: overwriting)
+            try replica.database.write(remote: page.items, manifests: page.manifests, position: page.position)
         } catch {
             // Nothing was recorded, so the next connection asks for the same again.
             throw .offline("the device's database: \(error)")

@@ -49,6 +49,7 @@ package actor ContainerEngine {
     private var connectionTask: Task<Void, Never>?
     var transferTasks: [ItemID: Task<Void, Never>] = [:]
     private var isStopping = false
+    private var changedWhileStopping = false
     private var pendingCursor: ItemID?
     private var settledWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter: UInt64 = 0
@@ -74,6 +75,27 @@ package actor ContainerEngine {
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
     /// What was sent and not answered, as in the state database.
     var sending: [ItemID: SentRevision] = [:]
+    /// When the driver last said something of a place.
+    var changedAt: [LocalPlace: UInt64] = [:]
+    var changeCount: UInt64 = 0
+    /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
+    var editedAt: [LocalPlace: Timestamp] = [:]
+    /// How often in a row an item was not as expected when it was to be changed.
+    var staleCounts: [ItemID: Int] = [:]
+    /// How often in a row a move was refused because the name is another's that is itself on the move.
+    var crossings: [ItemID: Int] = [:]
+    /// Files that are being brought here for the engine's own purposes.
+    var fetching: Set<InodeKey> = []
+    /// Files whose content the cloud cannot give.
+    var undeliverable: Set<InodeKey> = []
+    /// Work that waits for a file to become whole.
+    var waitingForContent: [InodeKey: Set<Work>] = [:]
+    /// Passes so far, and for each piece of work the last one that finished it; noted while a `sync` waits.
+    var passCount = 0
+    var finishedIn: [Work: Int] = [:]
+    var syncCount = 0
+    /// Changes of others that wait for a program to close the file.
+    var behindWriters: Set<Work> = []
     /// Work that waits for a writer to close the file.
     var waitingForClose: [InodeKey: Set<Work>] = [:]
     var problems: [ItemID: ItemProblem] = [:]
@@ -154,7 +176,8 @@ package actor ContainerEngine {
         while passIsRunning { await withCheckedContinuation { passWaiters.append($0) } }
         drainChanges()
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
-        let isClean = core.unfinished.allSatisfy { if case .item = $0 { true } else { false } }
+        let left = core.unfinished + core.parkedWork
+        let isClean = !changedWhileStopping && heldDeletions.isEmpty && left.allSatisfy { if case .item = $0 { true } else { false } }
         do {
             try replica.tree.synchronize()
             if isClean { try replica.database.setStoppedCleanly(true) }
@@ -263,11 +286,19 @@ package actor ContainerEngine {
     }
 
     private func note(_ change: LocalChange) {
+        if isStopping { changedWhileStopping = true }
         let place = LocalPlace(folder: change.parent, name: change.name)
+        changeCount += 1
+        changedAt[place] = changeCount
         aspects[place, default: []].formUnion(change.aspects)
+        if change.aspects.contains(.content) { editedAt[place] = wallClock }
         vanished.remove(place)
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)
+            changedAt[old] = changeCount
+            // What was written under the old name goes along.
+            aspects[place, default: []].formUnion(aspects[old] ?? [])
+            if let edited = editedAt[old] { editedAt[place] = edited }
             aspects[old, default: []].formUnion(.entry)
             vanished.insert(old)
             if let key = change.key { moves[key] = place }
@@ -288,6 +319,7 @@ package actor ContainerEngine {
             let other = LocalPlace(folder: folder, name: row.place.name)
             guard other != place else { continue }
             // A new name changes the inode's change time and nothing else.
+            changedAt[other] = changeCount
             aspects[other, default: []].formUnion(changed.union(.attributes))
             handle(.changed(other, isOpen: isOpen))
         }
@@ -305,6 +337,8 @@ package actor ContainerEngine {
 
     private func recordWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
         mount?.becameWhole(key)
+        undeliverable.remove(key)
+        defer { for work in waitingForContent.removeValue(forKey: key) ?? [] { handle(.woken(work)) } }
         if fillWatchers > 0 { filledMeanwhile[key] = (revision, state) }
         do {
             var changes = SyncedChanges()

@@ -47,9 +47,13 @@ package final class EngineHost: Sendable {
     /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
     private func logReplacingRename(_ change: LocalChange) {
         guard let from = change.movedFrom, !change.isFolder, let key = change.key,
-            let rows = try? replica.database.synced(key: key), !rows.isEmpty, let target = syncedItem(change.parent, change.name)
+            let target = syncedItem(change.parent, change.name)
         else { return }
-        for row in rows where row.id != target && row.place.name == from.name { try? replica.deletions.append(row.id) }
+        for row in (try? replica.database.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name {
+            try? replica.deletions.append(row.id)
+        }
+        // On its way to the cloud at this moment, under a name that is gone by now.
+        if let creating = state.withLock({ $0.creating[key] }), creating != target { try? replica.deletions.append(creating) }
     }
 
     private func syncedItem(_ folder: InodeKey, _ name: Name) -> ItemID? {

@@ -22,6 +22,13 @@ import UbiquityModel
         #expect(core.handle(.timer, at: later) == [.runPass([.place(1)])])
     }
 
+    @Test func `somebody who waits does not wait for the next attempt to connect`() {
+        var core = liveCore()
+        _ = core.handle(.connectionLost(jitter: 0), at: .start)
+        #expect(core.handle(.hurried, at: .start).contains(.connect))
+        #expect(core.connection == .connecting)
+    }
+
     @Test func `a transfer that ends before the pass that began it is not waited for`() {
         var core = liveCore()
         _ = core.handle(.changed(1, isOpen: false), at: .start)

@@ -10,6 +10,7 @@ import UbiquityModel
 extension ContainerEngine {
     /// Applies that run at the same time.
     private static let width = 8
+    private static let staleDelay = Duration.milliseconds(30)
 
     func apply(_ pass: Pass) async {
         let waiting = pass.all.filter { $0.verdict == nil && !$0.applies.isEmpty }
@@ -101,7 +102,7 @@ extension ContainerEngine {
         else { return }
         await settleApplied(remote, state, place, pass)
         candidate.synced = pass.syncedRow(candidate.id)
-        if remote.content.kind == .file, state.isDataless, isPinned(remote) { fetchWhole(place) }
+        if remote.content.kind == .file, state.isDataless, isPinned(remote) { fetchWhole(place, state.key) }
     }
 
     private func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
@@ -167,17 +168,64 @@ extension ContainerEngine {
             toName: target.name,
             expecting: LocalEvidence(found.state)
         )
-        guard let state = await perform(mutation, from, candidate) else { return }
+        guard let result = await perform(mutation, result: from, candidate) else {
+            if candidate.verdict == .later(Self.staleDelay) { await makeRoom(candidate, found, folder, target) }
+            return
+        }
+        guard let state = result.state else { return }
+        let place = LocalPlace(folder: folder, name: target.name)
         if state.kind == .folder { replica.folders.move(state.key, parent: folder, name: target.name) }
         refusedMoves.remove(candidate.id)
         row.place = target
-        row.local = LocalEvidence(state)
+        if result.isUnchanged {
+            row.local = LocalEvidence(state)
+        } else {
+            // Written to meanwhile: what is known of the old bytes is known no more.
+            noteWritten(place)
+        }
         replaceRow(row, pass)
         candidate.synced = row
-        candidate.found?.place = LocalPlace(folder: folder, name: target.name)
+        candidate.found?.place = place
         candidate.found?.state = state
         pass.foldersTouched.formUnion([found.place.folder, folder])
-        moves[state.key] = nil
+        if moves[state.key] == found.place { moves[state.key] = nil }
+    }
+
+    func noteWritten(_ place: LocalPlace) {
+        changeCount += 1
+        changedAt[place] = changeCount
+        aspects[place, default: []].formUnion(.content)
+        handle(.changed(place, isOpen: false))
+    }
+
+    /// The name that an item shall get is another's, which is to move as well: two that swapped names wait for each other. One of
+    /// them goes out of the way, under a name that is never taken for a user's.
+    private func makeRoom(_ candidate: Candidate, _ found: Candidate.Found, _ folder: InodeKey, _ target: Place) async {
+        guard !TransitionalName.matches(found.place.name),
+            let occupant = (try? observe(LocalPlace(folder: folder, name: target.name))) ?? nil
+        else { return }
+        if occupant.kind == .other {
+            noteProblem(candidate, "something that cannot be synced has its name")
+            candidate.verdict = .failed
+            return
+        }
+        let rows = (try? replica.database.synced(key: occupant.key)) ?? []
+        let leaves = rows.contains { row in
+            guard row.place == target, let remote = (try? replica.database.remote(row.id)) ?? nil else { return false }
+            return !remote.isDeleted && remote.place != row.place
+        }
+        guard leaves, let name = TransitionalName.of(candidate.id), let path = path(of: found.place) else { return }
+        let mutation = Mutation.move(
+            fromParent: found.place.folder,
+            fromName: found.place.name,
+            toParent: found.place.folder,
+            toName: name,
+            expecting: LocalEvidence(found.state)
+        )
+        guard case .success(let result)? = await act(mutation, path), let state = result.state else { return }
+        let place = LocalPlace(folder: found.place.folder, name: name)
+        if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) } else { moves[state.key] = place }
+        if !result.isUnchanged { noteWritten(place) }
     }
 
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
@@ -259,9 +307,19 @@ extension ContainerEngine {
         _ candidate: Candidate,
         staged: String? = nil
     ) async -> LocalState? {
+        await perform(mutation, result: path, candidate, staged: staged)?.state
+    }
+
+    private func perform(
+        _ mutation: Mutation,
+        result path: ItemPath,
+        _ candidate: Candidate,
+        staged: String? = nil
+    ) async -> MutationResult? {
         switch await act(mutation, path) {
         case .success(let result):
-            return result.state
+            staleCounts[candidate.id] = nil
+            return result
         case .failure(let failure):
             if let staged { discard(staged) }
             note(failure, candidate)
@@ -312,9 +370,13 @@ extension ContainerEngine {
     private func note(_ failure: MutationFailure, _ candidate: Candidate) {
         switch failure {
         case .stale:
-            candidate.verdict = .later(.milliseconds(30))
+            // Somebody was quicker. If that is so again and again, it is something that lasts.
+            let count = (staleCounts[candidate.id] ?? 0) + 1
+            staleCounts[candidate.id] = count
+            candidate.verdict = count < 20 ? .later(Self.staleDelay) : .failed
         case .busy:
             candidate.verdict = .later(.seconds(5))
+            behindWriters.formUnion(candidate.works)
             if let key = candidate.found?.state.key { waitingForClose[key, default: []].formUnion(candidate.works) }
         case .notEmpty:
             candidate.verdict = .later(.milliseconds(200))

@@ -54,6 +54,12 @@ final class Candidate {
         )
     }
 
+    /// It made room for another and has not moved on yet.
+    var isInTransit: Bool {
+        guard let found, let remote else { return false }
+        return TransitionalName.matches(found.place.name) && !TransitionalName.matches(remote.place.name)
+    }
+
     var agreed: AgreedItem? {
         synced.map { AgreedItem(place: $0.place, content: $0.content, attributes: $0.attributes) }
     }
@@ -64,8 +70,12 @@ final class Pass {
     /// In the order in which they were found: folders' parents come first.
     private(set) var order: [ItemID] = []
     private(set) var candidates: [ItemID: Candidate] = [:]
-    var visitedPlaces: Set<LocalPlace> = []
+    /// The places that were looked at, each with the items that it led to.
+    private(set) var visitedPlaces: [LocalPlace: Set<ItemID>] = [:]
+    private var visiting: [LocalPlace] = []
     var visitedItems: Set<ItemID> = []
+    /// What was reported later than this was not seen by this pass.
+    let seenUpTo: UInt64
     /// Verdicts of work that led to no item.
     var verdicts: [ContainerEngine.Work: ContainerEngine.Verdict] = [:]
     /// Rows to be written once what they describe is durable.
@@ -83,7 +93,22 @@ final class Pass {
     /// Folders whose entries the engine changed: their times are put right in the end.
     var foldersTouched: Set<InodeKey> = []
 
+    init(seenUpTo: UInt64) { self.seenUpTo = seenUpTo }
+
+    /// Looks at a place once; work that comes to it again waits for the same items.
+    func visit(_ place: LocalPlace, _ work: ContainerEngine.Work, _ look: () throws -> Void) rethrows {
+        if let known = visitedPlaces[place] {
+            for id in known { candidates[id]?.works.insert(work) }
+            return
+        }
+        visitedPlaces[place] = []
+        visiting.append(place)
+        defer { visiting.removeLast() }
+        try look()
+    }
+
     func candidate(_ id: ItemID, _ work: ContainerEngine.Work) -> Candidate {
+        if let place = visiting.last { visitedPlaces[place, default: []].insert(id) }
         if let known = candidates[id] {
             known.works.insert(work)
             return known

@@ -20,14 +20,21 @@ extension ContainerEngine {
     // MARK: A place that a program changed
 
     private func collect(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
-        guard pass.visitedPlaces.insert(place).inserted else { return }
-        guard let parent = try parentItem(of: place, work, into: pass) else { return }
-        let row = try replica.database.synced(at: Place(parent: parent, name: place.name))
-        let state = try observe(place)
+        try pass.visit(place, work) { try look(at: place, work, into: pass) }
+    }
+
+    private func look(at place: LocalPlace, _ work: Work, into pass: Pass) throws {
+        // First of all: what lies in a folder that stays here has no item as its parent.
         if let path = path(of: place), let reason = localOnlyReason(place, path) {
-            return try collectLocalOnly(place, state, row, reason, work, into: pass)
+            let row = try knownItem(of: place.folder).flatMap { try replica.database.synced(at: Place(parent: $0, name: place.name)) }
+            return try collectLocalOnly(place, try observe(place), row, reason, work, into: pass)
         }
-        guard let state, state.kind != .other else {
+        guard let parent = try parentItem(of: place, work, into: pass) else {
+            if replica.folders.entry(place.folder) != nil { pass.verdicts[work] = .later(.milliseconds(200)) }
+            return
+        }
+        let row = try replica.database.synced(at: Place(parent: parent, name: place.name))
+        guard let state = try observe(place), state.kind != .other else {
             if let row { try collectAbsent(row, work, into: pass) }
             return
         }
@@ -35,14 +42,28 @@ extension ContainerEngine {
             return try found(row.id, place, parent, state, row, work, into: pass)
         }
         if let owner = try movedItem(state, to: place, nameIsTaken: row != nil) {
+            try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
-            return try found(owner.id, place, parent, state, owner, work, into: pass)
+            return
         }
-        if let row, kind(of: state) == row.content.kind {
+        if let row, kind(of: state) == row.content.kind, !livesElsewhere(row, than: place) {
             return try found(row.id, place, parent, state, row, work, into: pass)
         }
-        if let row { try collectAbsent(row, work, into: pass) }
+        // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
+        if let row { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// A folder keeps its identity where it went: another one at its old name is new.
+    private func livesElsewhere(_ row: SyncedItem, than place: LocalPlace) -> Bool {
+        guard row.content == .folder, let key = row.local?.key, let entry = replica.folders.entry(key) else { return false }
+        return LocalPlace(folder: entry.parent, name: entry.name) != place
+    }
+
+    /// The item that a folder is known as; `nil` for a new one, and for one that stays here.
+    private func knownItem(of folder: InodeKey) throws -> ItemID? {
+        if folder == replica.tree.rootKey { return .root }
+        return try replica.database.synced(key: folder).first { $0.content == .folder }?.id
     }
 
     private func collectNew(_ place: LocalPlace, _ parent: ItemID, _ state: LocalState, _ work: Work, into pass: Pass) throws {
@@ -68,7 +89,7 @@ extension ContainerEngine {
 
     /// An item of which this device has announced name and size, and never sent the content.
     func isOwnAnnouncement(_ remote: RemoteItem) -> Bool {
-        guard remote.isAnnounced, !remote.isDeleted, remote.author == deviceName else { return false }
+        guard remote.isAnnounced, !remote.isDeleted, sending[remote.id] != nil else { return false }
         return (try? replica.database.synced(remote.id)) ?? nil == nil
     }
 
@@ -80,7 +101,7 @@ extension ContainerEngine {
 
     /// The cloud's current revision, if it is one that this device has sent and was not told of.
     private func sentRevision(_ remote: RemoteItem) -> RevisionID? {
-        guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content == sent.content,
+        guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content != nil, file.content == sent.content,
             file.revision == sent.revision
         else { return nil }
         return sent.revision
@@ -98,12 +119,20 @@ extension ContainerEngine {
 
     /// The item of a synced row whose name is free now: it was deleted, or its inode is elsewhere.
     private func collectAbsent(_ row: SyncedItem, _ work: Work, into pass: Pass) throws {
-        if let key = row.local?.key, let place = currentPlace(of: key), !pass.visitedPlaces.contains(place) {
+        if let key = row.local?.key, let place = currentPlace(of: key) {
             try collect(place, work, into: pass)
-            if let candidate = pass.candidates[row.id], candidate.found != nil { return }
+            if let candidate = pass.candidates[row.id], candidate.found != nil || candidate.deletionIsProven { return }
+            if try observe(place)?.key == key, !pass.all.contains(where: { $0.found?.state.key == key }) {
+                // It is there, and could not be told yet what it is.
+                let candidate = pass.candidate(row.id, work)
+                candidate.synced = row
+                if candidate.verdict == nil { candidate.verdict = .later(.milliseconds(100)) }
+                return
+            }
         }
         let candidate = pass.candidate(row.id, work)
         guard candidate.found == nil else { return }
+        if try waitsForStranded(row, candidate) { return }
         candidate.remote = try replica.database.remote(row.id)
         candidate.synced = agreedRow(row, candidate.remote)
         candidate.deletionIsProven = try isProvenDeletion(row)
@@ -129,7 +158,17 @@ extension ContainerEngine {
         into pass: Pass
     ) throws {
         let candidate = pass.candidate(id, work)
+        if let already = candidate.found, already.state.key != state.key {
+            // One item in two places: names are changing at this moment.
+            candidate.verdict = .later(.milliseconds(200))
+            return
+        }
         candidate.remote = try replica.database.remote(id)
+        if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
+        if let placeholder = state.placeholder, try isForeign(placeholder, state.key, id) {
+            bringWhole(place, state.key, candidate)
+            return
+        }
         let row = agreedRow(row, candidate.remote)
         candidate.synced = row
         let marks = aspects[place] ?? []
@@ -145,6 +184,40 @@ extension ContainerEngine {
             attributes: ItemAttributes(modified: state.modified, mode: state.mode, extended: extended),
             timeWasSet: state.kind != .folder || row == nil || marks.contains(.attributes)
         )
+    }
+
+    // MARK: Placeholders away from their item
+
+    /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
+    /// with it. It becomes whole first, and is then content like any other.
+    private func isForeign(_ placeholder: Placeholder, _ key: InodeKey, _ id: ItemID) throws -> Bool {
+        try replica.database.synced(key: key).contains { row in
+            guard row.id != id, case .file(let file) = row.content else { return false }
+            return file.revision == placeholder.revision
+        }
+    }
+
+    /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,
+    /// by which the content is found.
+    private func waitsForStranded(_ row: SyncedItem, _ candidate: Candidate) throws -> Bool {
+        guard let local = row.local, local.isDataless, !undeliverable.contains(local.key), case .file(let file) = row.content,
+            let place = moves[local.key], let state = try observe(place), state.key == local.key,
+            state.placeholder?.revision == file.revision
+        else { return false }
+        candidate.synced = row
+        bringWhole(place, local.key, candidate)
+        return true
+    }
+
+    private func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
+        if undeliverable.contains(key) {
+            noteProblem(candidate, "its content is not here, and cannot be fetched")
+            candidate.verdict = .parked
+            return
+        }
+        waitingForContent[key, default: []].formUnion(candidate.works)
+        candidate.verdict = .later(.seconds(2))
+        fetchWhole(place, key)
     }
 
     /// What has to be opened to be known; `nil` when the name stands for something else by now.
@@ -188,9 +261,10 @@ extension ContainerEngine {
     /// Whether a whole file still has the bytes of its synced row. An inode's change time moves with its name and mode as well:
     /// then the driver's word counts, which sees every write.
     private func isUnchanged(_ state: LocalState, _ row: SyncedItem?, _ marks: LocalChange.Aspects) -> Bool {
-        guard let local = row?.local, !local.isDataless, local.key == state.key, local.size == state.size else { return false }
-        if local.modified == state.modified, local.changed == state.changed { return true }
-        return !marks.isEmpty && !marks.contains(.content)
+        guard !marks.contains(.content), let local = row?.local, !local.isDataless, local.key == state.key, local.size == state.size,
+            local.modified == state.modified
+        else { return false }
+        return local.changed == state.changed || !marks.isEmpty
     }
 
     // MARK: An item that others changed
@@ -204,6 +278,10 @@ extension ContainerEngine {
                     candidate.works.insert(work)
                     return
                 }
+            }
+            if let place = try placeByRemote(row) {
+                try collect(place, work, into: pass)
+                if let candidate = pass.candidates[item], candidate.found != nil { return }
             }
             let candidate = pass.candidate(item, work)
             candidate.remote = try replica.database.remote(item)
@@ -231,6 +309,17 @@ extension ContainerEngine {
         return folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
     }
 
+    /// Where the cloud has it, if its inode is there: it was moved here, and that was not recorded.
+    private func placeByRemote(_ row: SyncedItem) throws -> LocalPlace? {
+        guard let key = row.local?.key, let remote = try replica.database.remote(row.id), !remote.isDeleted,
+            let folder = folderKey(of: remote.place.parent)
+        else { return nil }
+        let place = LocalPlace(folder: folder, name: remote.place.name)
+        guard try observe(place)?.key == key else { return nil }
+        moves[key] = place
+        return place
+    }
+
     private func currentPlace(of key: InodeKey) -> LocalPlace? {
         if let entry = replica.folders.entry(key) { return LocalPlace(folder: entry.parent, name: entry.name) }
         return moves[key]
@@ -240,9 +329,7 @@ extension ContainerEngine {
 
     /// The item that a folder is; makes sure that a new one is examined before what lies in it.
     private func parentItem(of place: LocalPlace, _ work: Work, into pass: Pass) throws -> ItemID? {
-        if place.folder == replica.tree.rootKey { return .root }
-        let rows = try replica.database.synced(key: place.folder)
-        if let row = rows.first(where: { $0.content == .folder }) { return row.id }
+        if let known = try knownItem(of: place.folder) { return known }
         guard let entry = replica.folders.entry(place.folder) else { return nil }
         try collect(.place(LocalPlace(folder: entry.parent, name: entry.name)), into: pass)
         if let continued = pass.all.first(where: { $0.found?.state.key == place.folder }) { return continued.id }
@@ -304,26 +391,37 @@ extension ContainerEngine {
         if let row, state == nil || row.local?.key != state?.key { try collectAbsent(row, work, into: pass) }
         guard let state else { return }
         for row in try replica.database.synced(key: state.key) where state.kind == .folder || state.linkCount == 1 {
+            let candidate = pass.candidate(row.id, work)
             if state.isDataless {
-                pass.verdicts[work] = .later(.seconds(1))
-                fetchWhole(place)
+                candidate.synced = row
+                bringWhole(place, state.key, candidate)
                 continue
             }
-            let candidate = pass.candidate(row.id, work)
             candidate.synced = row
+            if state.kind == .folder, try !isWholeBelow(row.id) {
+                // All of it goes, or none.
+                candidate.verdict = .later(.seconds(1))
+                continue
+            }
             candidate.remote = try replica.database.remote(row.id)
             candidate.deletionIsProven = true
             if state.kind == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
     }
 
+    /// Whether all contents below a folder are here; brings what is not.
+    private func isWholeBelow(_ folder: ItemID) throws -> Bool {
+        var isWhole = true
+        for row in try replica.database.syncedSubtree(of: folder) where row.local?.isDataless == true {
+            guard let parent = folderKey(of: row.place.parent), let local = row.local, !undeliverable.contains(local.key) else { continue }
+            isWhole = false
+            if fetching.count < 8 { fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
+        }
+        return isWhole
+    }
+
     private func collectChildrenLeaving(_ folder: ItemID, _ work: Work, into pass: Pass) throws {
         for row in try replica.database.syncedChildren(of: folder) {
-            if row.local?.isDataless == true {
-                pass.verdicts[work] = .later(.seconds(1))
-                if let key = folderKey(of: folder) { fetchWhole(LocalPlace(folder: key, name: row.place.name)) }
-                continue
-            }
             let candidate = pass.candidate(row.id, work)
             candidate.synced = row
             candidate.remote = try replica.database.remote(row.id)

@@ -15,11 +15,18 @@ extension ContainerEngine {
 
     func runPass(_ works: [Work]) async {
         passIsRunning = true
+        passCount += 1
+        behindWriters.subtract(works)
         beginWatchingFills()
         drainChanges()
-        let pass = Pass()
+        let pass = Pass(seenUpTo: changeCount)
+        for work in works {
+            do { try collect(work, into: pass) } catch {
+                logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
+                pass.verdicts[work] = .failed
+            }
+        }
         do {
-            for work in works { try collect(work, into: pass) }
             await readSmallFiles(pass)
             let sends = decide(pass)
             try await send(sends, pass)
@@ -32,7 +39,8 @@ extension ContainerEngine {
             dropConnection(error)
         } catch {
             logger.error("a pass failed", metadata: ["why": "\(error)"])
-            for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
+            // What is not written down is looked at again, whatever came of it.
+            for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
         }
         passIsRunning = false
         endWatchingFills()
@@ -50,8 +58,12 @@ extension ContainerEngine {
         }
         for work in works {
             if verdicts[work] == nil { verdicts[work] = .done }
-            if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent {
+            if syncCount > 0, verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
+            if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent, changedAt[place] ?? 0 <= pass.seenUpTo {
+                // What was said since then is for the next pass.
+                changedAt[place] = nil
                 aspects[place] = nil
+                editedAt[place] = nil
                 vanished.remove(place)
                 snapshots.remove(place)
             }
@@ -81,7 +93,7 @@ extension ContainerEngine {
         guard verdict == .done || verdict == .sent else { return }
         problems[candidate.id] = nil
         if let key = candidate.found?.state.key {
-            moves[key] = nil
+            if moves[key] == candidate.found?.place { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
             host.setCreating(key, nil)
         }
@@ -231,7 +243,7 @@ extension ContainerEngine {
 
     private func decision(_ candidate: Candidate) -> Decision {
         var agreed = candidate.agreed
-        if refusedMoves.contains(candidate.id), let local = candidate.local { agreed?.place = local.place }
+        if refusedMoves.contains(candidate.id) || candidate.isInTransit, let local = candidate.local { agreed?.place = local.place }
         if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false {
             return .send([.revive])
         }
@@ -241,11 +253,18 @@ extension ContainerEngine {
             // The file went before its content was sent: the announcement is taken back.
             return .send([.delete(base: file.revision)])
         }
+        var rival = candidate.rival
+        if let known = rival, let local = candidate.local, let row = (try? replica.database.synced(known.id)) ?? nil {
+            // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
+            // else it is about to come here.
+            guard row.place == local.place else { return .renameAside }
+            rival = nil
+        }
         return Planner.decide(
             local: candidate.local,
             synced: agreed,
             remote: candidate.remote,
-            rival: candidate.rival,
+            rival: rival,
             deletionIsLogged: candidate.deletionIsProven
         )
     }

@@ -33,7 +33,7 @@ extension ContainerEngine {
         }
         if durable { try correctFilled(changes.upserts) }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
-        if !durable { logger.warning("what was synced is not recorded: the disk does not write") }
+        guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
         if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }
     }
 

@@ -43,9 +43,17 @@ extension ContainerEngine {
         }
     }
 
-    /// Starts bringing a file here; whoever waits for it is woken by its being whole.
-    func fetchWhole(_ place: LocalPlace) {
-        Task { _ = await self.bringHere(place) }
+    /// Starts bringing a file here; what waits for its content is looked at again when it is whole.
+    func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
+        guard fetching.insert(key).inserted else { return }
+        Task {
+            let error = await self.bringHere(place)
+            self.fetching.remove(key)
+            let passing: [Errno] = [.networkDown, .timedOut, .noSpace, .interrupted, .stale]
+            guard let error, !passing.contains(error), (try? self.observe(place))??.key == key else { return }
+            self.logger.warning("content cannot be fetched", metadata: ["path": "\(place.name)", "why": "\(error)"])
+            self.undeliverable.insert(key)
+        }
     }
 
     /// Opens the file through the mount, as a program would, so that the driver, its readers and this share one view of what is

@@ -46,6 +46,14 @@ extension ContainerEngine {
     ) async throws(EngineError) {
         let end = deadline.map { ContinuousClock.now + $0 }
         snapshotOpenFiles()
+        // What programs go on writing is sent again and again: once since now is enough.
+        let begun = passCount
+        let awaited = Set(core.unfinished)
+        syncCount += 1
+        defer {
+            syncCount -= 1
+            if syncCount == 0 { finishedIn = [:] }
+        }
         let head = try await cloudHead(until: end)
         while true {
             drainChanges()
@@ -55,9 +63,11 @@ extension ContainerEngine {
             switch core.connection {
             case .off: throw .offline("this device was switched offline")
             case .refused: throw .refused(connectionProblem ?? "the server refuses this device")
-            case .waiting, .connecting, .listing, .live: break
+            case .waiting: _ = try await cloudHead(until: end)
+            case .connecting, .listing, .live: break
             }
-            if core.isSettled, position.counter >= head, host.isDrained {
+            let isSent = core.isSettled || awaited.allSatisfy { !core.isUnfinished($0) || (finishedIn[$0] ?? 0) > begun }
+            if isSent, core.connection == .live, position.counter >= head, core.isSettled ? host.isDrained : true {
                 guard isAllApplied() else {
                     handle(.remoteChanged)
                     if let failed = unsyncable() { throw .itemsInError(failed) }
@@ -67,8 +77,11 @@ extension ContainerEngine {
                 if let failed = unsyncable() { throw .itemsInError(failed) }
                 return
             }
-            if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }), core.connection == .live {
-                throw .itemsInError(failed)
+            if core.connection == .live, !core.unfinished.isEmpty {
+                if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }) { throw .itemsInError(failed) }
+                if core.unfinished.allSatisfy({ behindWriters.contains($0) }) {
+                    throw .busy("changes of others wait for \(waitingNames().joined(separator: ", "))")
+                }
             }
             progress(currentProgress())
             try await pause(until: end)

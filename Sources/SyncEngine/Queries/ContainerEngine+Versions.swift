@@ -73,25 +73,30 @@ extension ContainerEngine {
 
     package func restore(_ path: ItemPath, revision: RevisionID) async throws(EngineError) {
         let row = try syncedRow(path)
-        try await commit(path, row.id, .restore(version: revision, as: .random(), edited: wallClock))
+        let base = remoteRevision(of: row.id)
+        try await commit(path, row.id, .restore(version: revision, as: .random(), base: base, edited: wallClock))
     }
 
     package func resolve(_ path: ItemPath, keep: Keep) async throws(EngineError) {
         let row = try syncedRow(path)
         guard let remote = try? replica.database.remote(row.id) else { throw .notFound(path) }
         let open = remote.conflicts.map(\.revision)
+        let base = remote.content.revision
         switch keep {
         case .current:
             guard !open.isEmpty else { return }
-            try await commit(path, row.id, .resolve(versions: open, winner: nil))
+            try await commit(path, row.id, .resolve(versions: open, winner: nil, base: base))
         case .version(let revision):
-            try await commit(path, row.id, .resolve(versions: open, winner: revision))
+            try await commit(path, row.id, .resolve(versions: open, winner: revision, base: base))
         case .both:
             for version in remote.conflicts { try await keepBeside(path, version) }
             guard !open.isEmpty else { return }
-            try await commit(path, row.id, .resolve(versions: open, winner: nil))
+            try await commit(path, row.id, .resolve(versions: open, winner: nil, base: base))
         }
     }
+
+    /// The current revision as this device knows it: what whoever decides about versions has before them.
+    private func remoteRevision(of item: ItemID) -> RevisionID? { (try? replica.database.remote(item))?.content.revision }
 
     /// The version becomes a file of its own beside the item.
     private func keepBeside(_ path: ItemPath, _ version: ItemVersion) async throws(EngineError) {
@@ -279,7 +284,7 @@ extension ContainerEngine {
     func removeVersion(path: ItemPath, revision: RevisionID) async {
         do throws(EngineError) {
             let row = try syncedRow(path)
-            try await commit(path, row.id, .resolve(versions: [revision], winner: nil))
+            try await commit(path, row.id, .resolve(versions: [revision], winner: nil, base: remoteRevision(of: row.id)))
         } catch {
             logger.warning("a version is not removed", metadata: ["path": "\(path)", "why": "\(error)"])
         }

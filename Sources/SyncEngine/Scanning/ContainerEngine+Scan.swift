@@ -39,6 +39,10 @@ extension ContainerEngine {
                 replica.folders.insert(state.key, parent: key, name: name)
                 folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
             }
+            if !onlyFolders, row?.local?.key != state.key, state.kind != .other, try !replica.database.synced(key: state.key).isEmpty {
+                // It was moved while nobody looked.
+                if state.linkCount == 1 || state.kind == .folder { moves[state.key] = LocalPlace(folder: key, name: name) }
+            }
             if !onlyFolders, state.kind != .other, !matches(state, row) { markScanned(LocalPlace(folder: key, name: name)) }
         }
         if !onlyFolders { for name in rows.keys.sorted() { markScanned(LocalPlace(folder: key, name: name)) } }

@@ -120,7 +120,8 @@ extension ContainerEngine {
         var prepared = Prepared(candidate: candidate, operations: [])
         if send.isAnnouncement {
             guard let found = candidate.found, case .unread(let size) = found.content else { return nil }
-            let content = FileContent(revision: .random(), content: nil, size: size)
+            // The same again if the answer was lost.
+            let content = FileContent(revision: sending[candidate.id]?.revision ?? .random(), content: nil, size: size)
             let place = Place(parent: found.parent, name: found.place.name)
             let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
             prepared.operations.append((ItemOperation(id: .random(), item: candidate.id, action: action), nil))
@@ -159,7 +160,7 @@ extension ContainerEngine {
                 content: content,
                 attributes: found.attributes,
                 manifest: manifest,
-                edited: found.state.changed
+                edited: editedAt[found.place] ?? found.state.changed
             )
         case .edit(let base):
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
@@ -168,9 +169,13 @@ extension ContainerEngine {
                 content: content,
                 attributes: found.attributes,
                 manifest: manifest,
-                edited: found.state.changed
+                edited: editedAt[found.place] ?? found.state.changed
             )
-        case .move(let place):
+        case .move(var place):
+            if crossings[candidate.id, default: 0] > 3, let name = TransitionalName.of(candidate.id) {
+                // Out of the way, where it is.
+                place = Place(parent: candidate.remote?.place.parent ?? place.parent, name: name)
+            }
             return .move(to: place)
         case .attributes(let changes):
             return .setAttributes(modified: changes.modified, mode: changes.mode, extended: changes.extended)
@@ -199,7 +204,10 @@ extension ContainerEngine {
     private func revision(_ candidate: Candidate, _ content: ContentID) -> RevisionID {
         if let known = sending[candidate.id], known.content == content { return known.revision }
         // The content of an announcement bears the announced revision.
-        if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil {
+        // Not where another content may have reached the cloud as that revision: a revision has one content.
+        if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil,
+            sending[candidate.id]?.content == nil
+        {
             return announced.revision
         }
         return .random()
@@ -209,8 +217,8 @@ extension ContainerEngine {
     private func noteSending(_ batch: [Prepared]) throws {
         var news: [(item: ItemID, sent: SentRevision)] = []
         for (operation, _) in batch.flatMap(\.operations) {
-            guard case .file(let file)? = operation.action.content, let content = file.content else { continue }
-            let sent = SentRevision(revision: file.revision, content: content)
+            guard case .file(let file)? = operation.action.content else { continue }
+            let sent = SentRevision(revision: file.revision, content: file.content)
             if sending[operation.item] != sent { news.append((operation.item, sent)) }
         }
         try replica.database.write(sending: news)
@@ -279,7 +287,7 @@ extension ContainerEngine {
             if let found = candidate.found { uploaded[found.place] = nil }
             candidate.verdict = .again
         case .nameTaken(let rival):
-            try nameTaken(by: rival, candidate, pass)
+            try nameTaken(by: rival, operation, candidate, pass)
         case .parentMissing:
             if let parent = candidate.found?.parent { revivals.insert(parent) }
             candidate.verdict = .later(.milliseconds(200))
@@ -306,10 +314,16 @@ extension ContainerEngine {
         }
     }
 
-    private func nameTaken(by rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws {
+    private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
         if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
             // Its deletion goes in this very pass.
             candidate.verdict = .again
+        } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place {
+            // It is elsewhere by now, and that is sent in this very pass. If it waits for this one's name in turn, one of them takes
+            // another name on the way.
+            crossings[candidate.id, default: 0] += 1
+            crossings[rival, default: 0] += 1
+            candidate.verdict = .later(.milliseconds(20))
         } else if let known = try replica.database.remote(rival), !known.isDeleted, candidate.synced != nil {
             candidate.applies = [.aside]
         } else {
@@ -327,6 +341,8 @@ extension ContainerEngine {
     ) {
         if candidate.verdict == nil { candidate.verdict = .sent }
         if case .delete = send {
+            sending[candidate.id] = nil
+            pass.changes.answered.append(candidate.id)
             pass.changes.removals.append(candidate.id)
             pass.committedDeletions.append(candidate.id)
             return
@@ -344,6 +360,8 @@ extension ContainerEngine {
             row.attributes = attributes
         case .move(let place):
             row.place = place
+            // From the name on the way it goes on at once.
+            if crossings.removeValue(forKey: candidate.id) ?? 0 > 3 { candidate.verdict = .later(.milliseconds(50)) }
         case .setAttributes(let modified, let mode, let extended):
             if let modified { row.attributes.modified = modified }
             if let mode { row.attributes.mode = mode }
@@ -378,7 +396,8 @@ extension ItemOperation.Action {
     fileprivate var content: ItemContent? {
         switch self {
         case .create(_, let content, _, _, _), .edit(_, let content, _, _, _): content
-        case .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: nil
+        case .announce(_, let content, _): .file(content)
+        case .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: nil
         }
     }
 }

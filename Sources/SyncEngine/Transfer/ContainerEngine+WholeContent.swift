@@ -1,5 +1,6 @@
 import Logging
 import Chunking
+import Driver
 import CloudClient
 import EngineCore
 import Replica
@@ -13,6 +14,13 @@ extension ContainerEngine {
 
     /// The staged file's name; `nil` with a verdict when it is not there yet.
     func wholeContent(_ candidate: Candidate, _ remote: RemoteItem, _ file: FileContent, _ found: Candidate.Found) async -> String? {
+        if mount?.hasWriter(found.state.key) ?? false {
+            // It could not be published: only what is closed is replaced.
+            waitingForClose[found.state.key, default: []].formUnion(candidate.works)
+            behindWriters.formUnion(candidate.works)
+            candidate.verdict = .later(.seconds(5))
+            return nil
+        }
         if let ready = downloaded[candidate.id] {
             downloaded[candidate.id] = nil
             if ready.revision == file.revision { return ready.name }
