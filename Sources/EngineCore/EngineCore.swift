@@ -123,7 +123,6 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     package var waitingCount: Int { queue.count + inPass.count + transferring.count }
 
     package func isWaiting(_ work: Work) -> Bool { queue.contains(work) || inPass.contains(work) }
-    package func isUnfinished(_ work: Work) -> Bool { isWaiting(work) || transferring.contains(work) }
     package func isTransferring(_ work: Work) -> Bool { transferring.contains(work) }
     package func hasFailed(_ work: Work) -> Bool { failures[work] != nil }
 

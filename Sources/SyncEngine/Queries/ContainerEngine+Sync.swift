@@ -46,8 +46,10 @@ extension ContainerEngine {
     ) async throws(EngineError) {
         let end = deadline.map { ContinuousClock.now + $0 }
         snapshotOpenFiles()
-        // What programs go on writing is sent again and again: once since now is enough.
+        // What programs go on writing is sent again and again: once since now is enough. What they begin to change after now is not
+        // waited for; what the work of now leads to is.
         let begun = passCount
+        let changesSeen = changeCount
         let awaited = Set(core.unfinished)
         syncCount += 1
         defer {
@@ -66,7 +68,9 @@ extension ContainerEngine {
             case .waiting: _ = try await cloudHead(until: end)
             case .connecting, .listing, .live: break
             }
-            let isSent = core.isSettled || awaited.allSatisfy { !core.isUnfinished($0) || (finishedIn[$0] ?? 0) > begun }
+            let isSent = core.unfinished.allSatisfy { work in
+                (finishedIn[work] ?? 0) > begun || (!awaited.contains(work) && isChanged(work, after: changesSeen))
+            }
             if isSent, core.connection == .live, position.counter >= head, core.isSettled ? host.isDrained : true {
                 guard isAllApplied() else {
                     handle(.remoteChanged)
@@ -86,6 +90,11 @@ extension ContainerEngine {
             progress(currentProgress())
             try await pause(until: end)
         }
+    }
+
+    private func isChanged(_ work: Work, after seen: UInt64) -> Bool {
+        guard case .place(let place) = work else { return false }
+        return changedAt[place] ?? 0 > seen
     }
 
     /// Nothing differs any more, but for announcements whose name is taken until their content is known.
