@@ -47,7 +47,9 @@ let systemPackage: Target.Dependency = .product(name: "SystemPackage", package: 
 let package = Package(
     name: "ubiquity",
     products: [
-        .executable(name: "ubiquity", targets: ["UbiquityCLI"])
+        .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
+        .executable(name: "ubiquity-passthrough-helper", targets: ["PassthroughHelper"]),
+        .executable(name: "filesystem-bench", targets: ["FilesystemBench"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -109,7 +111,8 @@ let package = Package(
             "CloudServer",
             [
                 "UbiquityModel", "CloudProtocol", "Chunking", "CatalogStore", "ChunkStore", "Reconciliation",
-                hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, certificates, asn1, crypto, lifecycle, unixSignals,
+                hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, certificates, asn1, crypto, lifecycle,
+                unixSignals,
                 logging, protobuf,
             ] + nio
         ),
@@ -134,8 +137,19 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        // Runs as root, so it is small and knows nothing of the rest.
+        .executableTarget(name: "PassthroughHelper", dependencies: ["CLinux"], swiftSettings: settings),
+
+        // What `Tools/bench filesystem` measures with; knows nothing of the product.
+        .executableTarget(name: "FilesystemBench", dependencies: [argumentParser], swiftSettings: settings),
+
         // Tests.
-        .target(name: "TestSupport", dependencies: ["CLinux", crypto], path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "TestSupport",
+            dependencies: ["CLinux", crypto],
+            path: "Tests/TestSupport",
+            swiftSettings: settings
+        ),
         tests("UbiquityModelTests", ["UbiquityModel"]),
         tests("ChunkingTests", ["Chunking", "UbiquityModel", crypto]),
         tests("ReconciliationTests", ["Reconciliation", "UbiquityModel"]),

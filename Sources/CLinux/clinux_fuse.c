@@ -28,8 +28,12 @@ enum {
     INIT_HANDLE_KILLPRIV_V2 = 1 << 28,
     INIT_HAS_EXTENSION = 1 << 30,
     INIT2_DIRECT_IO_ALLOW_MMAP = 1 << 4,
+    INIT2_PASSTHROUGH = CLINUX_INIT2_PASSTHROUGH,
+    // In fuse_init_out since 6.9, where 6.1 has words that are not used.
+    MAX_STACK_DEPTH_OFFSET = 36,
 };
 _Static_assert(offsetof(struct fuse_init_out, flags) == 12 && offsetof(struct fuse_init_out, flags2) == 32, "fuse_init_out");
+_Static_assert(sizeof(struct fuse_init_out) == 64, "fuse_init_out");
 
 int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_offer *offer) {
     const struct fuse_in_header *header = message;
@@ -44,12 +48,16 @@ int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_off
     return 1;
 }
 
-int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer) {
+int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer, uint32_t stack_depth) {
     if (size < sizeof(struct fuse_init_out)) return -EINVAL;
     struct fuse_init_out *out = body;
     uint32_t flags = INIT_PARALLEL_DIROPS | INIT_HANDLE_KILLPRIV_V2 | INIT_HAS_EXTENSION;
     out->flags |= flags & offer.flags;
     uint32_t flags2 = INIT2_DIRECT_IO_ALLOW_MMAP & offer.flags2;
+    if (stack_depth > 0 && offer.flags2 & INIT2_PASSTHROUGH) {
+        flags2 |= INIT2_PASSTHROUGH;
+        memcpy((char *)body + MAX_STACK_DEPTH_OFFSET, &stack_depth, sizeof stack_depth);
+    }
     if (out->flags & INIT_HAS_EXTENSION) out->flags2 |= flags2;
     return (int)flags2;
 }

@@ -132,7 +132,12 @@ package struct InvitationRequest: Hashable, Sendable {
     /// The host that the other machine shall use; empty: the server guesses.
     package var address: String
 
-    package init(containers: [ContainerID] = [], isReadOnly: Bool = false, opensNetwork: Bool = false, address: String = "") {
+    package init(
+        containers: [ContainerID] = [],
+        isReadOnly: Bool = false,
+        opensNetwork: Bool = false,
+        address: String = ""
+    ) {
         self.containers = containers
         self.isReadOnly = isReadOnly
         self.opensNetwork = opensNetwork

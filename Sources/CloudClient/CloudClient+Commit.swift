@@ -93,7 +93,10 @@ private struct CommitParts {
             pending.append((operation, wire))
             pendingBytes += bytes
         } else {
-            note(.invalid("it is too large: the list of its chunks is longer than the \(limit) bytes of a commit"), of: operation)
+            note(
+                .invalid("it is too large: the list of its chunks is longer than the \(limit) bytes of a commit"),
+                of: operation
+            )
         }
     }
 

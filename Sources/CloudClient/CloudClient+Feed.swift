@@ -4,7 +4,10 @@ internal import NIOCore
 package import UbiquityModel
 
 extension CloudClient {
-    package func feed(_ container: ContainerID, since position: LogPosition?) -> AsyncThrowingStream<ChangesPage, any Error> {
+    package func feed(
+        _ container: ContainerID,
+        since position: LogPosition?
+    ) -> AsyncThrowingStream<ChangesPage, any Error> {
         let reader = FeedReader(client: self, container: container, position: position)
         // The stream asks for a page only when its reader does: what is not taken stays in the connection.
         return AsyncThrowingStream { try await reader.next() }

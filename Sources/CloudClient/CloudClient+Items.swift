@@ -17,7 +17,8 @@ extension CloudClient {
     func query(_ position: LogPosition?) -> [(name: String, value: String)] {
         guard let position else { return [] }
         return [
-            (CloudRoute.Query.counter, "\(position.counter)"), (CloudRoute.Query.hash, Hexadecimal.encode(position.hash)),
+            (CloudRoute.Query.counter, "\(position.counter)"),
+            (CloudRoute.Query.hash, Hexadecimal.encode(position.hash)),
         ]
     }
 

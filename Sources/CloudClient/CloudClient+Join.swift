@@ -40,7 +40,10 @@ extension CloudClient {
         }
     }
 
-    private static func certificate(for invitation: InvitationCode, at endpoint: Endpoint) async throws(CloudError) -> String? {
+    private static func certificate(
+        for invitation: InvitationCode,
+        at endpoint: Endpoint
+    ) async throws(CloudError) -> String? {
         guard let fingerprint = invitation.fingerprint else { return nil }
         guard endpoint.usesTLS else {
             throw .wrongServer("the invitation is for a server with TLS: its address begins with https://")

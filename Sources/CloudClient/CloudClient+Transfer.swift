@@ -52,7 +52,9 @@ extension CloudClient {
                 buffer.withUnsafeReadableBytes { decoder.append($0) }
                 while let message = try decoder.next() {
                     let frame = try ChunkFrame(wire: try WireChunkFrame(body: message))
-                    guard frame.chunk == awaited.popFirst() else { throw CloudError.malformed("a chunk that was not asked for") }
+                    guard frame.chunk == awaited.popFirst() else {
+                        throw CloudError.malformed("a chunk that was not asked for")
+                    }
                     try await delivering { try await receive(frame) }
                 }
             }
@@ -88,7 +90,10 @@ extension CloudClient {
         let answer: WireManifestResponse
         do throws(CloudError) {
             let request = WireManifestRequest(contents: contents)
-            answer = try await send(try .post(CloudRoute.path(container, .manifests), request), WireManifestResponse.self)
+            answer = try await send(
+                try .post(CloudRoute.path(container, .manifests), request),
+                WireManifestResponse.self
+            )
         } catch {
             guard case .rejected(FailureCode.tooLarge.rawValue, _) = error, contents.count > 1 else { throw error }
             let half = contents.count / 2

@@ -70,7 +70,8 @@ extension InvitationCodeError: CustomStringConvertible {
         case .badSymbol(let symbol): "the invitation code contains \"\(symbol)\", which no code does"
         case .wrongLength: "the invitation code is incomplete"
         case .mistyped: "the invitation code is mistyped or incomplete: its check does not match"
-        case .newer(let version): "the invitation code has format \(version): it was made by a newer version of ubiquity"
+        case .newer(let version):
+            "the invitation code has format \(version): it was made by a newer version of ubiquity"
         }
     }
 }

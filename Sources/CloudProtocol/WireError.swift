@@ -25,7 +25,9 @@ package enum WireError: Error, Hashable, Sendable {
     package var isOwn: Bool {
         switch self {
         case .unencodable: true
-        case .missing, .wrongLength, .badName, .outOfRange, .unknown, .contradiction, .tooLong, .truncated, .undecodable: false
+        case .missing, .wrongLength, .badName, .outOfRange, .unknown, .contradiction, .tooLong, .truncated,
+            .undecodable:
+            false
         }
     }
 }
@@ -39,7 +41,8 @@ extension WireError: CustomStringConvertible {
         case .outOfRange(let field, let value): "\(field) cannot be \(value)"
         case .unknown(let field, let value): "\(field) has the unknown value \(value)"
         case .contradiction(let what): what
-        case .tooLong(let field, let bytes, let limit): "\(field) is too long: \(bytes) bytes, where \(limit) are allowed"
+        case .tooLong(let field, let bytes, let limit):
+            "\(field) is too long: \(bytes) bytes, where \(limit) are allowed"
         case .truncated: "the stream ended within a message"
         case .undecodable(let what): "\(what) cannot be decoded"
         case .unencodable(let what, let reason): "a message of the kind \(what) cannot be encoded: \(reason)"

@@ -1,5 +1,6 @@
 internal import CloudClient
 internal import Driver
+internal import Glibc
 internal import Logging
 internal import Replica
 internal import SyncEngine
@@ -193,14 +194,15 @@ extension UbiquityService {
                 openSession: { () async throws(CloudError) in try await session.open() }
             )
         } catch { throw ControlError(entry.container, error) }
-        let host = ServiceHost(engine: engine.host, broker: broker, container: info.id, replica: replica)
+        let host = ServiceHost(engine: engine.host, broker: broker, gate: gate, container: info.id, replica: replica)
         host.whenUnmounted { [weak self] in Task { await self?.mountVanished(entry) } }
         let mount = Mount(
             MountConfiguration(
                 mountPoint: point,
                 containerName: entry.container,
                 showVersions: entry.options.contains("show_versions"),
-                options: entry.options.filter { $0 != "show_versions" }
+                options: entry.options.filter { $0 != "show_versions" },
+                mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) })
             ),
             replica: replica,
             host: host,

@@ -18,6 +18,7 @@ package actor UbiquityService {
     nonisolated let cloud: CloudClient
     nonisolated let session: AccountSession
     nonisolated let broker: ClaimBroker
+    nonisolated let gate: MaterializationGate
     let serverIsEmbedded: Bool
 
     var table: MountTable
@@ -38,7 +39,16 @@ package actor UbiquityService {
         serverIsEmbedded = account.serverIsEmbedded
         session = AccountSession(cloud: cloud, home: home, logger: logger)
         broker = ClaimBroker(logger: logger)
+        gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)
+    }
+
+    /// A file that cannot be understood keeps nobody from his documents: `ubiquity policy` says what is wrong with it.
+    private static func policy(_ home: HomeDirectories, _ logger: Logger) -> MaterializationPolicy {
+        do throws(ControlError) { return try PolicyFile.load(home).policy } catch {
+            logger.error("the policy is the default one", metadata: ["why": "\(error)"])
+            return MaterializationPolicy()
+        }
     }
 
     // MARK: - Order

@@ -7,20 +7,21 @@ package protocol DriverHost: AnyObject, Sendable {
     /// After the backing tree has changed; not for what the engine itself does through `Mount.apply`.
     func changed(_ change: LocalChange)
 
-    /// Content for a dataless file. Calls `completion` exactly once, on any thread, also inside this call: nil when the range can be
-    /// read from the file, or the errno for the program (semantics section 12). Its waiting is bounded by the host.
+    /// Content that a thread reads of a dataless file. Calls `completion` exactly once, on any thread, also inside this call: nil when the
+    /// range can be read from the file, or the errno for the program (semantics section 12), ENODATA for one that may not fetch content.
+    /// Its waiting is bounded by the host.
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest
     /// What of a dataless inode is known to hold content already; asked when it is first opened.
     func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet
-    /// The first handle on a dataless file, and its last one's end.
-    func datalessOpened(_ file: PlaceholderFile)
+    /// The first handle on a dataless file, with who opened it, and its last one's end. Only for a program that may fetch content the
+    /// rest follows by itself.
+    func datalessOpened(_ file: PlaceholderFile, threadID: Int32)
     func datalessClosed(_ file: PlaceholderFile)
-    /// Whether reads by this thread may fetch content.
-    func mayMaterialize(threadID: Int32) -> Bool
 
     /// Cheap; the next two are called only while it is true.
     var claimsExist: Bool { get }
@@ -49,10 +50,12 @@ package protocol DriverHost: AnyObject, Sendable {
 
     /// What `.versions/PATH` shows; answered exactly once.
     func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void)
-    /// A read-only descriptor of the whole content, which the driver closes; answered exactly once.
+    /// A read-only descriptor of the whole content for a thread, which the driver closes; answered exactly once. ENODATA for a program
+    /// that may not fetch content.
     func openVersion(
         path: ItemPath,
         revision: RevisionID,
+        threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     )
     /// `rm` of an entry of `.versions`: resolves or removes; starts and returns. `nil`: accepted.

@@ -59,7 +59,7 @@ package final class Mount: Sendable {
 
     /// For `ubiquity status`.
     package var modeDescription: String {
-        "ordinary FUSE, reads cached by the kernel, writes passed on at once (\(geteuid() == 0 ? "as root" : "as an ordinary user"))"
+        filesystem?.passthrough.description ?? "not mounted"
     }
 
     // MARK: Start
@@ -72,9 +72,18 @@ package final class Mount: Sendable {
         guard clinux_fuse_install_wakeup() == 0 else { throw .refused("no signal handler") }
         var configuration = configuration
         configuration.mountPoint = point.path
+        let passthrough =
+            configuration.mode == .best
+            ? PassthroughTrial(replica: replica, logger: logger).run() : .unavailable(.notWanted)
         let filesystem: Filesystem
         do throws(Errno) {
-            filesystem = try Filesystem(configuration, replica: replica, host: host, logger: logger)
+            filesystem = try Filesystem(
+                configuration,
+                replica: replica,
+                host: host,
+                passthrough: passthrough,
+                logger: logger
+            )
         } catch {
             throw .refused("the replica cannot be opened: \(error)")
         }

@@ -8,7 +8,16 @@ package struct MountConfiguration: Sendable {
     /// Further mount options, such as `allow_other`.
     package var options: [String]
 
-    package init(mountPoint: String, containerName: String, showVersions: Bool = false, options: [String] = []) {
+    package var mode: DriverMode
+
+    package init(
+        mountPoint: String,
+        containerName: String,
+        showVersions: Bool = false,
+        options: [String] = [],
+        mode: DriverMode = .ordinary
+    ) {
+        self.mode = mode
         self.mountPoint = mountPoint
         self.containerName = containerName
         self.showVersions = showVersions

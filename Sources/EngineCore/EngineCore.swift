@@ -115,7 +115,8 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
 
     /// Nothing waits, runs or is on its way, apart from what is parked.
     package var isSettled: Bool {
-        connection == .live && queue.isEmpty && inPass.isEmpty && transferring.isEmpty && !pendingMayBeLoaded && !isLoadingPending
+        connection == .live && queue.isEmpty && inPass.isEmpty && transferring.isEmpty && !pendingMayBeLoaded
+            && !isLoadingPending
     }
 
     package var parkedCount: Int { parked.count }
@@ -176,7 +177,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
         case .passEnded(let verdicts):
             for work in inPass where verdicts[work] == nil { finish(work, .again, at: now) }
             // The order of a dictionary is not the same in two runs; the queue's order must be.
-            for (work, verdict) in verdicts.sorted(by: { order($0.key) < order($1.key) }) { finish(work, verdict, at: now) }
+            for (work, verdict) in verdicts.sorted(by: { order($0.key) < order($1.key) }) {
+                finish(work, verdict, at: now)
+            }
             inPass.removeAll()
         case .transferEnded(let work, let verdict):
             if transferring.remove(work) != nil {
@@ -197,7 +200,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
                 connection = .connecting
                 effects.append(.connect)
             }
-            for key in Array(queue.keys) where failures[key] == nil || connection == .live { queue.set(key, readyAt: now) }
+            for key in Array(queue.keys) where failures[key] == nil || connection == .live {
+                queue.set(key, readyAt: now)
+            }
             for key in parked.sorted(by: { order($0) < order($1) }) { queue.set(key, readyAt: now) }
             parked.removeAll()
             rhythm.removeAll()
@@ -259,7 +264,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     }
 
     private mutating func add(_ work: Work, at now: Instant) {
-        guard !inPass.contains(work), !transferring.contains(work), !queue.contains(work), !parked.contains(work) else { return }
+        guard !inPass.contains(work), !transferring.contains(work), !queue.contains(work), !parked.contains(work) else {
+            return
+        }
         queue.set(work, readyAt: now)
     }
 
@@ -284,7 +291,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
         case .parked:
             parked.insert(work)
         }
-        if verdict != .transferring, let isOpen = changedMeanwhile.removeValue(forKey: work), case .place(let place) = work {
+        if verdict != .transferring, let isOpen = changedMeanwhile.removeValue(forKey: work),
+            case .place(let place) = work
+        {
             parked.remove(work)
             let due = dueMoment(place, isOpen: isOpen, at: now)
             queue.set(work, readyAt: queue.readyAt(work).map { min($0, due) } ?? due)
@@ -301,7 +310,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     }
 
     private mutating func retryFailuresNow(at now: Instant) {
-        for work in failures.keys.sorted(by: { order($0) < order($1) }) where queue.contains(work) { queue.set(work, readyAt: now) }
+        for work in failures.keys.sorted(by: { order($0) < order($1) }) where queue.contains(work) {
+            queue.set(work, readyAt: now)
+        }
     }
 
     private func reconnectDelay(jitter: Double) -> Duration {

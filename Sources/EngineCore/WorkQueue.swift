@@ -13,7 +13,9 @@ struct WorkQueue<Key: Hashable & Sendable>: Sendable {
         var sequence: UInt64
         var key: Key
 
-        static func < (left: Self, right: Self) -> Bool { (left.readyAt, left.sequence) < (right.readyAt, right.sequence) }
+        static func < (left: Self, right: Self) -> Bool {
+            (left.readyAt, left.sequence) < (right.readyAt, right.sequence)
+        }
         static func == (left: Self, right: Self) -> Bool { left.sequence == right.sequence }
     }
 
@@ -92,7 +94,8 @@ struct BinaryHeap<Element: Comparable & Sendable>: Sendable {
         var index = 0
         while true {
             var smallest = index
-            for child in [2 * index + 1, 2 * index + 2] where child < storage.count && storage[child] < storage[smallest] {
+            for child in [2 * index + 1, 2 * index + 2]
+            where child < storage.count && storage[child] < storage[smallest] {
                 smallest = child
             }
             guard smallest != index else { break }

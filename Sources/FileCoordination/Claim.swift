@@ -109,7 +109,8 @@ package struct ClaimItem: Hashable, Sendable {
     package internal(set) var area: ClaimArea
 
     /// - Parameter package: the package that the item is or lies in, if it does.
-    package init(_ access: ClaimAccess, _ target: ClaimTarget, options: Set<ClaimOption> = [], package: ItemPath? = nil) {
+    package init(_ access: ClaimAccess, _ target: ClaimTarget, options: Set<ClaimOption> = [], package: ItemPath? = nil)
+    {
         self.access = access
         self.options = options
         self.target = target

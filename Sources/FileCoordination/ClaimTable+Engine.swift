@@ -46,7 +46,10 @@ extension ClaimTable {
     }
 
     /// The engine wants to be told when asking again is worth it: `wakeEngine` comes once, now or later.
-    package mutating func engineWaits(_ access: ClaimAccess, _ area: ClaimArea) -> (wait: EngineWait, actions: [ClaimAction]) {
+    package mutating func engineWaits(
+        _ access: ClaimAccess,
+        _ area: ClaimArea
+    ) -> (wait: EngineWait, actions: [ClaimAction]) {
         let wait = EngineWait(number: newNumber())
         engineInterests.append(EngineInterest(id: wait, access: access, area: area))
         return (wait, wakeEngine())

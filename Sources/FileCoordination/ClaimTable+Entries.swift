@@ -55,7 +55,13 @@ extension ClaimTable {
         }
 
         func holder(_ part: Part, isHeld: Bool) -> ClaimHolder {
-            ClaimHolder(role: isHeld ? .holds(id) : .waits(id), program: program, pid: pid, access: part.access, target: part.target)
+            ClaimHolder(
+                role: isHeld ? .holds(id) : .waits(id),
+                program: program,
+                pid: pid,
+                access: part.access,
+                target: part.target
+            )
         }
 
         func listing(_ state: ClaimListing.State) -> ClaimListing {

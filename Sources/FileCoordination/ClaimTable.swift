@@ -148,7 +148,9 @@ package struct ClaimTable: Sendable {
         let family = family(party: nil, purpose: nil, within: program.within)
         return held.compactMap { entry in
             guard !family.contains(entry) else { return nil }
-            return entry.parts.first { part in areas.contains { $0.overlaps(part.area) } }.map { entry.holder($0, isHeld: true) }
+            return entry.parts.first { part in areas.contains { $0.overlaps(part.area) } }.map {
+                entry.holder($0, isHeld: true)
+            }
         }
     }
 

@@ -1,6 +1,6 @@
-import Logging
 import CloudClient
 import EngineCore
+import Logging
 import Replica
 import UbiquityModel
 

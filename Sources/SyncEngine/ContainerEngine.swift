@@ -1,4 +1,3 @@
-import SystemPackage
 import Chunking
 package import CloudClient
 package import Driver
@@ -8,6 +7,7 @@ package import Logging
 import Reconciliation
 package import Replica
 import Synchronization
+import SystemPackage
 package import UbiquityModel
 
 /// One container on one device: performs what `EngineCore` and `Planner` decide.
@@ -177,7 +177,9 @@ package actor ContainerEngine {
         drainChanges()
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
         let left = core.unfinished + core.parkedWork
-        let isClean = !changedWhileStopping && heldDeletions.isEmpty && left.allSatisfy { if case .item = $0 { true } else { false } }
+        let isClean =
+            !changedWhileStopping && heldDeletions.isEmpty
+            && left.allSatisfy { if case .item = $0 { true } else { false } }
         do {
             try replica.tree.synchronize()
             if isClean { try replica.database.setStoppedCleanly(true) }
@@ -312,7 +314,12 @@ package actor ContainerEngine {
     }
 
     /// A file with several names is several items: each is looked at.
-    private func noteOtherNames(of key: InodeKey, except place: LocalPlace, _ changed: LocalChange.Aspects, isOpen: Bool) {
+    private func noteOtherNames(
+        of key: InodeKey,
+        except place: LocalPlace,
+        _ changed: LocalChange.Aspects,
+        isOpen: Bool
+    ) {
         guard let rows = try? replica.database.synced(key: key) else { return }
         for row in rows {
             guard let folder = folderKey(of: row.place.parent) else { continue }
@@ -366,7 +373,8 @@ package actor ContainerEngine {
     func correctFilled(_ written: [SyncedItem]) throws {
         guard !filledMeanwhile.isEmpty else { return }
         let corrected = written.compactMap { row -> SyncedItem? in
-            guard let local = row.local, local.isDataless, let filled = filledMeanwhile[local.key], filled.revision == row.revision
+            guard let local = row.local, local.isDataless, let filled = filledMeanwhile[local.key],
+                filled.revision == row.revision
             else { return nil }
             var row = row
             row.local = LocalEvidence(filled.state)

@@ -41,19 +41,29 @@ package final class EngineHost: Sendable {
             state.drainIsScheduled = true
             return engine
         }
-        if let engine { Task { await engine.drainChanges() } }
+        guard let engine else { return }
+        // What happens within a moment is taken together: a program that renames thousands of files does not wake a thread for each.
+        Task {
+            try? await Task.sleep(for: Self.gatheringTime)
+            await engine.drainChanges()
+        }
     }
+
+    private static let gatheringTime = Duration.milliseconds(1)
 
     /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
     private func logReplacingRename(_ change: LocalChange) {
         guard let from = change.movedFrom, !change.isFolder, let key = change.key,
             let target = syncedItem(change.parent, change.name)
         else { return }
-        for row in (try? replica.database.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name {
+        for row in (try? replica.database.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name
+        {
             try? replica.deletions.append(row.id)
         }
         // On its way to the cloud at this moment, under a name that is gone by now.
-        if let creating = state.withLock({ $0.creating[key] }), creating != target { try? replica.deletions.append(creating) }
+        if let creating = state.withLock({ $0.creating[key] }), creating != target {
+            try? replica.deletions.append(creating)
+        }
     }
 
     private func syncedItem(_ folder: InodeKey, _ name: Name) -> ItemID? {
@@ -117,6 +127,8 @@ package final class EngineHost: Sendable {
     }
 
     package func datalessOpened(_ file: PlaceholderFile) { filler.opened(file) }
+    /// A program that may fetch content has it open.
+    package func restMayFollow(of file: PlaceholderFile) { filler.restMayFollow(of: file) }
     package func datalessClosed(_ file: PlaceholderFile) { filler.closed(file) }
 
     /// A writable handle was closed: what waited for it goes on.

@@ -58,16 +58,23 @@ func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
     }
     var thread = pthread_t()
     let short = String(name.prefix(15))
-    let box = Unmanaged.passRetained(Box {
-        clinux_name_thread(short)
-        body()
-    })
-    let status = pthread_create(&thread, nil, { argument in
-        // The argument is the box retained below, handed over exactly once.
-        guard let argument else { return nil }
-        Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
-        return nil
-    }, box.toOpaque())
+    let box = Unmanaged.passRetained(
+        Box {
+            clinux_name_thread(short)
+            body()
+        }
+    )
+    let status = pthread_create(
+        &thread,
+        nil,
+        { argument in
+            // The argument is the box retained below, handed over exactly once.
+            guard let argument else { return nil }
+            Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
+            return nil
+        },
+        box.toOpaque()
+    )
     precondition(status == 0, "the system refuses a thread (\(status))")
     pthread_detach(thread)
 }

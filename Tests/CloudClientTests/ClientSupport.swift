@@ -66,7 +66,12 @@ func cloudError(of body: () async throws -> Void) async -> CloudError? {
 /// A frame whose name is made of one byte: the client does not look at contents.
 func frame(_ byte: UInt8, bytes: Int = 100) throws -> ChunkFrame {
     guard let chunk = ChunkID(bytes: [UInt8](repeating: byte, count: 32)) else { throw CloudError.malformed("test") }
-    return ChunkFrame(chunk: chunk, length: UInt32(bytes), isCompressed: false, data: [UInt8](repeating: byte, count: bytes))
+    return ChunkFrame(
+        chunk: chunk,
+        length: UInt32(bytes),
+        isCompressed: false,
+        data: [UInt8](repeating: byte, count: bytes)
+    )
 }
 
 func encoded(_ frame: ChunkFrame) -> [UInt8] { LengthPrefix.encode(bytes(WireChunkFrame(frame))) }

@@ -17,10 +17,12 @@ import UbiquityModel
     }
 
     @Test(arguments: [
-        (FailureCode.revoked, CloudError.revoked), (.unauthorized, .unauthorized("no")), (.noSuchContainer, .notFound("no")),
+        (FailureCode.revoked, CloudError.revoked), (.unauthorized, .unauthorized("no")),
+        (.noSuchContainer, .notFound("no")),
         (.quota, .quotaExceeded), (.noSpace, .serverFull("no")), (.tooNew, .tooNew("no")),
         (.containerExists, .rejected(code: "container-exists", message: "no")),
-        (.usedCode, .rejected(code: "used-code", message: "no")), (.readOnly, .rejected(code: "read-only", message: "no")),
+        (.usedCode, .rejected(code: "used-code", message: "no")),
+        (.readOnly, .rejected(code: "read-only", message: "no")),
         (.internalError, .offline("the server has trouble: no")),
     ])
     func `a refusal is told by its code`(code: FailureCode, expected: CloudError) async throws {
@@ -30,7 +32,10 @@ import UbiquityModel
         #expect(error == expected)
     }
 
-    @Test(arguments: [(503, "offline"), (502, "offline"), (401, "unauthorized"), (404, "notFound"), (507, "serverFull"), (418, "rejected")])
+    @Test(arguments: [
+        (503, "offline"), (502, "offline"), (401, "unauthorized"), (404, "notFound"), (507, "serverFull"),
+        (418, "rejected"),
+    ])
     func `so is one by something else on the way`(status: Int, kind: String) async throws {
         let error = try await withClient(answer: { _ in .text("<html>", status: status) }) { client, _ in
             await cloudError { _ = try await client.containers() }
@@ -49,7 +54,12 @@ import UbiquityModel
         let operation = ItemOperation(id: .random(), item: .random(), action: .undelete)
         let error = try await withClient(answer: { _ in .message([]) }) { client, _ in
             await cloudError {
-                _ = try await client.commit(.documents, operations: [operation], frames: [], clock: Timestamp(nanoseconds: 0))
+                _ = try await client.commit(
+                    .documents,
+                    operations: [operation],
+                    frames: [],
+                    clock: Timestamp(nanoseconds: 0)
+                )
             }
         }
         #expect(error?.kind == "malformed")
@@ -72,7 +82,9 @@ import UbiquityModel
     }
 
     @Test func `a request met by a dead connection is sent again`() async throws {
-        try await withClient(answer: { request in request.earlierOnConnection == 0 ? .message([]) : .close }) { client, _ in
+        try await withClient(answer: { request in request.earlierOnConnection == 0 ? .message([]) : .close }) {
+            client,
+            _ in
             for _ in 0..<3 {
                 let containers = try await client.containers()
                 #expect(containers.isEmpty)

@@ -28,7 +28,9 @@ import UbiquityModel
         return StubServer.Answer(answer)
     }
 
-    private func code(_ fingerprint: [UInt8]?) throws -> String { try #require(InvitationCode(fingerprint: fingerprint)).text }
+    private func code(_ fingerprint: [UInt8]?) throws -> String {
+        try #require(InvitationCode(fingerprint: fingerprint)).text
+    }
 
     @Test func `without TLS a code is enough`() async throws {
         let server = try await StubServer.start(answer: Self.welcome)
@@ -75,7 +77,11 @@ import UbiquityModel
             logger: quiet
         )
         try await server.stop()
-        let impostor = try await StubServer.start(port: server.port, certificate: try TestCertificate(), answer: Self.welcome)
+        let impostor = try await StubServer.start(
+            port: server.port,
+            certificate: try TestCertificate(),
+            answer: Self.welcome
+        )
         let text = try code(known.fingerprint)
         let joining = await cloudError {
             _ = try await CloudClient.join(url: url, code: text, deviceName: "laptop", logger: quiet)
@@ -122,7 +128,12 @@ import UbiquityModel
 
     @Test func `a mistyped code is said before anybody is asked`() async throws {
         let error = await cloudError {
-            _ = try await CloudClient.join(url: "http://127.0.0.1:1", code: "12345", deviceName: "laptop", logger: quiet)
+            _ = try await CloudClient.join(
+                url: "http://127.0.0.1:1",
+                code: "12345",
+                deviceName: "laptop",
+                logger: quiet
+            )
         }
         guard case .rejected(FailureCode.wrongCode.rawValue, let message) = error else {
             Issue.record("\(String(describing: error))")

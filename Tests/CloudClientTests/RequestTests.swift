@@ -24,9 +24,12 @@ import UbiquityModel
         }
         let heads = seen.withLock { $0 }
         let hash = String(repeating: "ab", count: 32)
-        #expect(heads.map(\.uri) == [
-            "/v1/containers/Documents/changes?counter=7&hash=\(hash)&limit=10", "/v1/containers/Documents/changes?limit=5",
-        ])
+        #expect(
+            heads.map(\.uri) == [
+                "/v1/containers/Documents/changes?counter=7&hash=\(hash)&limit=10",
+                "/v1/containers/Documents/changes?limit=5",
+            ]
+        )
         #expect(heads.allSatisfy { $0.headers.first(name: "authorization") == "Bearer 010203" })
     }
 
@@ -107,7 +110,8 @@ import UbiquityModel
         let manifests = try await withClient(answer: { _ in
             var answer = WireManifestResponse()
             answer.answers = [
-                WireManifestAnswer(content: known, manifest: Manifest()), WireManifestAnswer(content: unknown, manifest: nil),
+                WireManifestAnswer(content: known, manifest: Manifest()),
+                WireManifestAnswer(content: unknown, manifest: nil),
             ]
             return StubServer.Answer(answer)
         }) { client, _ in try await client.manifests(.documents, contents: [known, unknown]) }
@@ -160,7 +164,8 @@ import UbiquityModel
         #expect(queries.withLock { $0 } == ["", "?time=5&counter=10", "?time=5&counter=9"])
     }
 
-    @Test func `a batch that is too long goes in parts, and what is too long by itself is refused alone`() async throws {
+    @Test func `a batch that is too long goes in parts, and what is too long by itself is refused alone`() async throws
+    {
         let received = Mutex<[[WireOperation]]>([])
         func create(_ chunks: Int, in parent: ItemID = .root, item: ItemID = .random()) throws -> ItemOperation {
             let chunk = try #require(ChunkID(bytes: [UInt8](repeating: 1, count: 32)))

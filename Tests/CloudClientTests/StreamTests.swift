@@ -62,10 +62,13 @@ import UbiquityModel
         let frame = try frame(1)
         let body = encoded(frame)
         try await withClient(answer: { _ in .pieces([body], ends: false) }) { client, _ in
-            let error = await cloudError { try await client.fetch(.documents, chunks: [frame.chunk]) { _ in throw DiskFull() } }
+            let error = await cloudError {
+                try await client.fetch(.documents, chunks: [frame.chunk]) { _ in throw DiskFull() }
+            }
             #expect(error == .cancelled)
             let own = await cloudError {
-                try await client.fetch(.documents, chunks: [frame.chunk]) { _ in throw CloudError.malformed("corrupted") }
+                try await client.fetch(.documents, chunks: [frame.chunk]) { _ in throw CloudError.malformed("corrupted")
+                }
             }
             #expect(own == .malformed("corrupted"))
         }

@@ -129,6 +129,8 @@ private final class StubHandler: ChannelInboundHandler {
             headers: ["content-type": type, "transfer-encoding": "chunked"]
         )
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        for piece in pieces { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: piece)))), promise: nil) }
+        for piece in pieces {
+            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: piece)))), promise: nil)
+        }
     }
 }

@@ -23,7 +23,9 @@ struct TestCertificate: Sendable {
             issuer: name,
             subject: name,
             signatureAlgorithm: .ecdsaWithSHA256,
-            extensions: Certificate.Extensions { Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil)) },
+            extensions: Certificate.Extensions {
+                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
+            },
             issuerPrivateKey: Certificate.PrivateKey(privateKey)
         )
         var serializer = DER.Serializer()

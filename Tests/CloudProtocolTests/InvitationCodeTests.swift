@@ -52,7 +52,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", InvitationCodeError.empty), ("  --", .empty), ("ABU", .badSymbol("U")), ("AB€", .badSymbol("€")), ("00", .wrongLength),
+        ("", InvitationCodeError.empty), ("  --", .empty), ("ABU", .badSymbol("U")), ("AB€", .badSymbol("€")),
+        ("00", .wrongLength),
     ])
     func `what is wrong is said`(text: String, error: InvitationCodeError) {
         #expect(throws: error) { try InvitationCode(parsing: text) }

@@ -13,14 +13,26 @@ import UbiquityModel
         return [
             .create(place: place, content: content, attributes: attributes, manifest: manifest, edited: now),
             .create(place: place, content: .folder, attributes: attributes, manifest: Manifest(), edited: now),
-            .create(place: place, content: .symlink(target: [97]), attributes: attributes, manifest: Manifest(), edited: now),
+            .create(
+                place: place,
+                content: .symlink(target: [97]),
+                attributes: attributes,
+                manifest: Manifest(),
+                edited: now
+            ),
             .announce(
                 place: place,
                 content: FileContent(revision: Samples.revision, content: nil, size: 5),
                 attributes: attributes
             ),
             .edit(base: Samples.revision, content: content, attributes: attributes, manifest: manifest, edited: now),
-            .edit(base: nil, content: .symlink(target: [97]), attributes: attributes, manifest: Manifest(), edited: now),
+            .edit(
+                base: nil,
+                content: .symlink(target: [97]),
+                attributes: attributes,
+                manifest: Manifest(),
+                edited: now
+            ),
             .move(to: place),
             .setAttributes(modified: now, mode: 0o600, extended: [:]),
             .setAttributes(modified: nil, mode: nil, extended: nil),
@@ -49,7 +61,11 @@ import UbiquityModel
 
     @Test func `an announcement never carries the content's id`() throws {
         let content = FileContent(revision: Samples.revision, content: try Samples.digest(1), size: 5)
-        let action = ItemOperation.Action.announce(place: try Samples.place(), content: content, attributes: Samples.attributes())
+        let action = ItemOperation.Action.announce(
+            place: try Samples.place(),
+            content: content,
+            attributes: Samples.attributes()
+        )
         let wire = WireOperation(ItemOperation(id: OperationID(high: 1, low: 2), item: Samples.item, action: action))
         #expect(wire.announce.content.content.isEmpty)
     }
@@ -63,7 +79,9 @@ import UbiquityModel
         Spoiled("into itself", .contradiction("an item would lie in itself")) { $0.create.place.parent = $0.item },
         Spoiled("no content", .missing("the content's id")) { $0.create.content.content = Data() },
         Spoiled("a torn manifest", .undecodable("a manifest")) { $0.create.manifest.removeLast() },
-        Spoiled("too little", .contradiction("the chunks do not add up to the file's size")) { $0.create.manifest = Data() },
+        Spoiled("too little", .contradiction("the chunks do not add up to the file's size")) {
+            $0.create.manifest = Data()
+        },
         Spoiled("a folder's manifest", .contradiction("a manifest for an item that is no file")) {
             $0.create.content.kind = .folder
         },
@@ -112,7 +130,8 @@ import UbiquityModel
     static func outcomes() throws -> [OperationOutcome] {
         [
             .committed(try Samples.remote()), .missingChunks([try Samples.digest(1), try Samples.digest(2)]),
-            .nameTaken(by: Samples.item), .parentMissing, .notEmpty, .cycle, .noSuchItem, .superseded(try Samples.remote()),
+            .nameTaken(by: Samples.item), .parentMissing, .notEmpty, .cycle, .noSuchItem,
+            .superseded(try Samples.remote()),
             .quotaExceeded, .invalid("no"), .skipped,
         ]
     }
@@ -133,7 +152,12 @@ import UbiquityModel
     }
 
     @Test func `a deleted item comes back as it went`() throws {
-        let item = DeletedItem(item: try Samples.remote(), path: "a/b", deleted: Timestamp(nanoseconds: 4), device: "pc")
+        let item = DeletedItem(
+            item: try Samples.remote(),
+            path: "a/b",
+            deleted: Timestamp(nanoseconds: 4),
+            device: "pc"
+        )
         #expect(try DeletedItem(wire: WireDeletedItem(body: WireDeletedItem(item).body)) == item)
         #expect(throws: WireError.missing("the deleted item")) { try DeletedItem(wire: WireDeletedItem()) }
     }
@@ -178,7 +202,9 @@ import UbiquityModel
     }
 
     @Test func `an unknown content has no manifest`() throws {
-        let known = try #require(try WireManifestAnswer(content: Samples.digest(1), manifest: Samples.manifest()).decoded())
+        let known = try #require(
+            try WireManifestAnswer(content: Samples.digest(1), manifest: Samples.manifest()).decoded()
+        )
         #expect(known.manifest == (try Samples.manifest()))
         #expect(try WireManifestAnswer(content: Samples.digest(1), manifest: nil).decoded() == nil)
     }
@@ -195,7 +221,9 @@ import UbiquityModel
     @Test func `random bytes are an error, never a crash`() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<2_000 {
-            let bytes = (0..<Int.random(in: 0...200, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            let bytes = (0..<Int.random(in: 0...200, using: &generator)).map { _ in
+                UInt8.random(in: 0...255, using: &generator)
+            }
             if let item = try? WireItem(body: bytes) { _ = try? RemoteItem(wire: item) }
             if let operation = try? WireOperation(body: bytes) { _ = try? ItemOperation(wire: operation) }
             if let outcome = try? WireOutcome(body: bytes) { _ = try? OperationOutcome(wire: outcome) }

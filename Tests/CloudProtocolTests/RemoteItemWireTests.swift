@@ -53,7 +53,9 @@ struct Spoiled<Message: Sendable>: Sendable, CustomTestStringConvertible {
         Spoiled("no kind", .missing("the kind of an item")) { $0.content.kind = .unknown },
         Spoiled("a new kind", .unknown("the kind of an item", value: "9")) { $0.content.kind = .UNRECOGNIZED(9) },
         Spoiled("no revision", .missing("the revision")) { $0.content.revision = Data() },
-        Spoiled("a short content id", .wrongLength("the content's id", bytes: 31)) { $0.content.content = Data(count: 31) },
+        Spoiled("a short content id", .wrongLength("the content's id", bytes: 31)) {
+            $0.content.content = Data(count: 31)
+        },
         Spoiled("a negative size", .outOfRange("a file's size", value: -1)) { $0.content.size = -1 },
         Spoiled("setuid", .outOfRange("the permission bits", value: 0o4755)) { $0.attributes.mode = 0o4755 },
         Spoiled("our own attribute", .unknown("an extended attribute", value: "user.ubiquity.control")) {
@@ -66,7 +68,9 @@ struct Spoiled<Message: Sendable>: Sendable, CustomTestStringConvertible {
             $0.attributes.extended.append($0.attributes.extended[0])
         },
         Spoiled("a conflict without a name", .badName(.empty)) { $0.conflicts[0].name = Data() },
-        Spoiled("a conflict of a new kind", .unknown("the kind of a version", value: "300")) { $0.conflicts[0].kind = 300 },
+        Spoiled("a conflict of a new kind", .unknown("the kind of a version", value: "300")) {
+            $0.conflicts[0].kind = 300
+        },
     ]
 
     @Test(arguments: spoiled)
@@ -112,13 +116,17 @@ struct Spoiled<Message: Sendable>: Sendable, CustomTestStringConvertible {
     }
 
     @Test func `an empty file's manifest is known without one`() throws {
-        let empty = try Samples.remote(.file(FileContent(revision: Samples.revision, content: try Samples.digest(9), size: 0)))
+        let empty = try Samples.remote(
+            .file(FileContent(revision: Samples.revision, content: try Samples.digest(9), size: 0))
+        )
         let inline = try #require(try WireItem(empty, manifest: nil).inlineManifest(for: empty))
         #expect(inline.manifest.entries.isEmpty)
     }
 
     @Test func `a manifest that does not add up is refused`() throws {
-        let item = try Samples.remote(.file(FileContent(revision: Samples.revision, content: try Samples.digest(9), size: 1)))
+        let item = try Samples.remote(
+            .file(FileContent(revision: Samples.revision, content: try Samples.digest(9), size: 1))
+        )
         let wire = WireItem(item, manifest: try Samples.manifest())
         #expect(throws: WireError.self) { try wire.inlineManifest(for: item) }
     }

@@ -125,7 +125,9 @@ import UbiquityModel
             let long = [UInt8](repeating: 0, count: CloudLimits.accountBytes + 1)
             #expect(try await RawRequest.post(server.url, CloudRoute.join, body: long).status == 413)
             let headers = [CloudHeader.authorization: CloudHeader.bearer([1])]
-            #expect(try await RawRequest.post(server.url, CloudRoute.session, headers: headers, body: long).status == 413)
+            #expect(
+                try await RawRequest.post(server.url, CloudRoute.session, headers: headers, body: long).status == 413
+            )
             // Nor with a commit, which may be long: who they are is asked first.
             let commit = CloudRoute.path(.documents, .commit)
             #expect(try await RawRequest.post(server.url, commit, headers: headers, body: long).status == 401)

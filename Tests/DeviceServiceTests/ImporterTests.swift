@@ -17,7 +17,11 @@ import UbiquityModel
         try await withScratchFolder { folder in
             try await withScratchFolder(in: parent) { source in
                 let replica = try Replica(directory: folder + "/replica")
-                try body(source, replica, Importer(source: ControlPath(source), replica: replica, key: key, progress: { _ in }))
+                try body(
+                    source,
+                    replica,
+                    Importer(source: ControlPath(source), replica: replica, key: key, progress: { _ in })
+                )
             }
         }
     }

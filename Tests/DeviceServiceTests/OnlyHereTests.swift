@@ -20,7 +20,9 @@ import UbiquityModel
             let container = ContainerFolder(path: folder + "/replica", info: info)
             do {
                 let replica = try Replica(directory: container.path)
-                for name in ["agreed", "announced", "saved"] { try agree(name, isAnnounced: name == "announced", replica) }
+                for name in ["agreed", "announced", "saved"] {
+                    try agree(name, isAnnounced: name == "announced", replica)
+                }
                 try Files.makeFolder(replica.treePath + "/folder")
                 try agree("folder", isAnnounced: false, replica)
             }

@@ -37,7 +37,12 @@ final class Mounted: Sendable {
         try prepare(replica)
         host = TestHost()
         mount = Mount(
-            MountConfiguration(mountPoint: folder + "/mnt", containerName: "Test", showVersions: showVersions),
+            MountConfiguration(
+                mountPoint: folder + "/mnt",
+                containerName: "Test",
+                showVersions: showVersions,
+                mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) })
+            ),
             replica: replica,
             host: host,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -112,7 +117,13 @@ final class Mounted: Sendable {
         return try evict(
             name,
             state,
-            as: Placeholder(revision: revision, generation: 1, size: state.size, modified: state.modified, mode: state.mode)
+            as: Placeholder(
+                revision: revision,
+                generation: 1,
+                size: state.size,
+                modified: state.modified,
+                mode: state.mode
+            )
         )
     }
 
@@ -121,15 +132,16 @@ final class Mounted: Sendable {
         _ state: LocalState,
         as placeholder: Placeholder
     ) throws -> Result<MutationResult, MutationFailure> {
-        try outcome {
-            mount.evict(
-                in: replica.tree.rootKey,
-                Self.name(name),
-                expecting: LocalEvidence(state),
-                as: placeholder,
-                completion: $0
-            )
-        }
+        try evict(in: replica.tree.rootKey, Self.name(name), expecting: LocalEvidence(state), as: placeholder)
+    }
+
+    func evict(
+        in parent: InodeKey,
+        _ name: Name,
+        expecting evidence: LocalEvidence,
+        as placeholder: Placeholder
+    ) throws -> Result<MutationResult, MutationFailure> {
+        try outcome { mount.evict(in: parent, name, expecting: evidence, as: placeholder, completion: $0) }
     }
 
     private func outcome(

@@ -63,8 +63,13 @@ final class TestHost: DriverHost {
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
+        if state.withLock({ $0.forbiddenPrograms }) {
+            completion(.noData)
+            return ContentRequest(cancel: {})
+        }
         let delivery = state.withLock { state in
             state.asked.append(range)
             if state.delivery == .held {
@@ -109,9 +114,8 @@ final class TestHost: DriverHost {
     var waiting: Int { state.withLock { $0.waiters.count } }
 
     func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet { ByteRangeSet() }
-    func datalessOpened(_ file: PlaceholderFile) { state.withLock { $0.opened += 1 } }
+    func datalessOpened(_ file: PlaceholderFile, threadID: Int32) { state.withLock { $0.opened += 1 } }
     func datalessClosed(_ file: PlaceholderFile) { state.withLock { $0.openedEnds += 1 } }
-    func mayMaterialize(threadID: Int32) -> Bool { state.withLock { !$0.forbiddenPrograms } }
 
     // MARK: Coordination
 
@@ -173,6 +177,7 @@ final class TestHost: DriverHost {
     func openVersion(
         path: ItemPath,
         revision: RevisionID,
+        threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     ) {
         let content = state.withLock { $0.contents[revision] }

@@ -59,7 +59,10 @@ import UbiquityModel
 }
 
 @Suite struct DeletionGuardTests {
-    @Test(arguments: [(count: 60, total: 110, admits: false), (count: 50, total: 110, admits: true), (count: 90, total: 100, admits: true)])
+    @Test(arguments: [
+        (count: 60, total: 110, admits: false), (count: 50, total: 110, admits: true),
+        (count: 90, total: 100, admits: true),
+    ])
     func `more than half of a large container is held`(count: Int, total: Int, admits: Bool) {
         var deletions = DeletionGuard()
         #expect(deletions.admits(count, underOneFolder: true, total: total, at: .start) == admits)

@@ -5,7 +5,8 @@ import UbiquityModel
 
 @Suite struct ClaimTableTests {
     @Test(arguments: [
-        (ClaimAccess.read, ClaimAccess.read, true), (.read, .write, false), (.write, .read, false), (.write, .write, false),
+        (ClaimAccess.read, ClaimAccess.read, true), (.read, .write, false), (.write, .read, false),
+        (.write, .write, false),
     ])
     func `only readers go together`(held: ClaimAccess, asked: ClaimAccess, isGranted: Bool) throws {
         var world = ClaimWorld()

@@ -27,7 +27,12 @@ struct CoverageCase: Sendable, CustomTestStringConvertible {
             CoverageCase("merging does not", try write("d", .forMerging), try read("d/f"), waits: false),
             CoverageCase("a subtree waits for what is in it", try read("d/f"), try write("d", .forMoving), waits: true),
             CoverageCase("not for what is beside it", try read("de/f"), try write("d", .forMoving), waits: false),
-            CoverageCase("a package is covered", try write("p.pages", package: "p.pages"), try read("p.pages/x"), waits: true),
+            CoverageCase(
+                "a package is covered",
+                try write("p.pages", package: "p.pages"),
+                try read("p.pages/x"),
+                waits: true
+            ),
             CoverageCase(
                 "an element is the package",
                 try write("p.pages/x", package: "p.pages"),

@@ -14,6 +14,8 @@ extension MountTests {
             ["download"], ["evict"], ["pin"], ["unpin"], ["sync"], ["conflicts"], ["versions"], ["versions", "show"],
             ["versions", "restore"], ["versions", "resolve"], ["deleted"], ["deleted", "list"], ["deleted", "restore"],
             ["deleted", "confirm"], ["deleted", "undo"], ["coordinate"], ["claims"], ["completions"],
+            ["policy"], ["policy", "list"], ["policy", "set"], ["policy", "allow"], ["policy", "deny"],
+            ["policy", "reset"],
         ]
 
         @Test func `every verb has --help`() async throws {
@@ -28,6 +30,7 @@ extension MountTests {
 
         @Test(arguments: [
             ["no-such-verb"], ["evict"], ["offline", "perhaps"], ["sync", "--timeout", "soon"], ["join", "only-a-url"],
+            ["policy", "set", "restic", "perhaps"], ["policy", "allow"],
         ])
         func `wrong usage is 64`(words: [String]) async throws {
             try await withSite { site in
@@ -36,7 +39,9 @@ extension MountTests {
             }
         }
 
-        @Test(arguments: [["status"], ["sync"], ["activity"], ["conflicts"], ["claims"], ["offline", "on"]])
+        @Test(arguments: [
+            ["status"], ["sync"], ["activity"], ["conflicts"], ["claims"], ["offline", "on"], ["policy"],
+        ])
         func `without a service it is 69`(words: [String]) async throws {
             try await withSite { site in
                 let result = try site.device("a").run(words)
@@ -66,7 +71,7 @@ extension MountTests {
                 try a.sync()
                 for words in [
                     ["status"], ["activity"], ["conflicts"], ["claims"], ["deleted", "list"], ["device", "list"],
-                    ["container", "list"],
+                    ["container", "list"], ["policy", "list"],
                 ] {
                     let result = try a.run(words + ["--json"])
                     #expect(result.code == 0, "\(result)")

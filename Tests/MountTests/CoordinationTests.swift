@@ -100,7 +100,9 @@ extension MountTests {
             }
         }
 
-        @Test(arguments: ["rm f.txt", "mv f.txt other.txt", "mv g.txt f.txt", "python3 -c 'import os; os.truncate(\"f.txt\", 1)'"])
+        @Test(arguments: [
+            "rm f.txt", "mv f.txt other.txt", "mv g.txt f.txt", "python3 -c 'import os; os.truncate(\"f.txt\", 1)'",
+        ])
         func `short writes against a claim are refused at once`(script: String) async throws {
             try await withSite { site in
                 let a = try device(site)

@@ -23,7 +23,11 @@ extension MountTests {
             Scenario(testDescription: "a folder in another's place", script: "mv d e/old; mv n d"),
             Scenario(testDescription: "a folder around itself", script: "mv d t; mkdir d; mv t d/inner"),
             Scenario(testDescription: "a file that becomes a folder", script: "rm f; mkdir f; echo inside > f/inside"),
-            Scenario(testDescription: "an edit in place, then a new name", script: "printf X | dd of=f conv=notrunc status=none; mv f h", reads: true),
+            Scenario(
+                testDescription: "an edit in place, then a new name",
+                script: "printf X | dd of=f conv=notrunc status=none; mv f h",
+                reads: true
+            ),
             Scenario(
                 testDescription: "an edit in place, then time and mode",
                 script: "printf X | dd of=f conv=notrunc status=none; touch -d @1000000000 f; chmod 600 f",
@@ -39,7 +43,9 @@ extension MountTests {
                     let setUp = "mkdir d e n; for i in f g d/x d/y e/x e/z n/x; do echo \"content of $i\" > $i; done"
                     let plain = site.outside + "/plain"
                     try Files.makeFolder(plain)
-                    for folder in [plain, a.mountPoint] { try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(setUp)") }
+                    for folder in [plain, a.mountPoint] {
+                        try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(setUp)")
+                    }
                     try a.sync()
                     try b.sync()
                     // B has seen no content yet.
@@ -83,7 +89,9 @@ extension MountTests {
                 let (a, b) = try site.pair()
                 try a.write("start", to: "target")
                 try a.sync()
-                try a.shell("for i in $(seq 300); do echo $i > target.tmp; [ $((i % 7)) = 0 ] && sleep 0.01; mv target.tmp target; done")
+                try a.shell(
+                    "for i in $(seq 300); do echo $i > target.tmp; [ $((i % 7)) = 0 ] && sleep 0.01; mv target.tmp target; done"
+                )
                 try a.sync()
                 try b.sync()
                 for device in [a, b] {

@@ -76,10 +76,17 @@ import UbiquityModel
 
     @Test func `what was sent stays known until it is answered`() throws {
         let item = try remoteFile(1, "file")
-        let (first, second) = (SentRevision(revision: .random(), content: try contentID(1)), SentRevision(revision: .random(), content: try contentID(2)))
+        let (first, second) = (
+            SentRevision(revision: .random(), content: try contentID(1)),
+            SentRevision(revision: .random(), content: try contentID(2))
+        )
         try database.write(sending: [(item.id, first)])
         try database.write(sending: [(item.id, second), (ItemID(high: 2, low: 2), first)])
-        #expect(try StateDatabase(path: scratch.appending("state.sqlite")).sending() == [item.id: second, ItemID(high: 2, low: 2): first])
+        #expect(
+            try StateDatabase(path: scratch.appending("state.sqlite")).sending() == [
+                item.id: second, ItemID(high: 2, low: 2): first,
+            ]
+        )
         try database.apply(SyncedChanges(upserts: [SyncedItem(item, local: nil)], answered: [item.id]))
         #expect(try database.sending() == [ItemID(high: 2, low: 2): first])
     }

@@ -23,8 +23,12 @@ package enum TestSettings {
     package static var kills: Int { variable("UBIQUITY_TEST_KILLS").flatMap { Int($0) } ?? (isFullSize ? 50 : 12) }
 
     /// Repeats a random test (`UBIQUITY_TEST_SEED`, which a failed run printed).
-    package static var seed: UInt64 {
-        variable("UBIQUITY_TEST_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: 1...UInt64(UInt32.max))
+    package static var seed: UInt64 { givenSeed ?? UInt64.random(in: 1...UInt64(UInt32.max)) }
+    package static var givenSeed: UInt64? { variable("UBIQUITY_TEST_SEED").flatMap { UInt64($0) } }
+
+    /// How many random histories are played (`UBIQUITY_TEST_HISTORIES`).
+    package static var histories: Int {
+        variable("UBIQUITY_TEST_HISTORIES").flatMap { Int($0) } ?? (isFullSize ? 300 : 15)
     }
 
     /// Measurements are made only when asked for (`UBIQUITY_TEST_MEASURE=1`, by `Tools/measure`).

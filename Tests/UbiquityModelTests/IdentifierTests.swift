@@ -52,7 +52,9 @@ import UbiquityModel
     }
 
     @Test func `a manifest comes back as it went`() throws {
-        let manifest = Manifest(entries: [try entry(1, 1), try entry(2, UInt32(Manifest.maximumChunkSize)), try entry(1, 77)])
+        let manifest = Manifest(entries: [
+            try entry(1, 1), try entry(2, UInt32(Manifest.maximumChunkSize)), try entry(1, 77),
+        ])
         #expect(Manifest(encoded: manifest.encoded) == manifest)
         #expect(manifest.encoded.count == 3 * 36)
         #expect(manifest.size == Int64(1 + Manifest.maximumChunkSize + 77))

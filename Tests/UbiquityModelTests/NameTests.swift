@@ -3,7 +3,8 @@ import UbiquityModel
 
 @Suite struct NameTests {
     @Test(arguments: [
-        ("", NameError.empty), (".", .dots), ("..", .dots), ("a/b", .containsSlash), ("/", .containsSlash), ("a\0", .containsNUL),
+        ("", NameError.empty), (".", .dots), ("..", .dots), ("a/b", .containsSlash), ("/", .containsSlash),
+        ("a\0", .containsNUL),
         (String(repeating: "a", count: 256), .tooLong),
     ])
     func `what is no name is refused`(text: String, error: NameError) {
@@ -27,8 +28,10 @@ import UbiquityModel
     }
 
     @Test(arguments: [
-        ("report.txt", 2, "report 2.txt"), ("report", 3, "report 3"), (".profile", 2, ".profile 2"), ("a.tar.gz", 2, "a.tar 2.gz"),
-        ("a.", 2, "a 2."), ("version 1.this is no extension at all, surely", 2, "version 1.this is no extension at all, surely 2"),
+        ("report.txt", 2, "report 2.txt"), ("report", 3, "report 3"), (".profile", 2, ".profile 2"),
+        ("a.tar.gz", 2, "a.tar 2.gz"),
+        ("a.", 2, "a 2."),
+        ("version 1.this is no extension at all, surely", 2, "version 1.this is no extension at all, surely 2"),
     ])
     func `a second name`(name: String, number: Int, expected: String) throws {
         #expect(try Name(name).numbered(number).description == expected)

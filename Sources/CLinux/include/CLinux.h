@@ -4,6 +4,7 @@
 #define CLINUX_H
 #include "clinux_files.h"
 #include "clinux_fuse.h"
+#include "clinux_passthrough.h"
 #include "clinux_process.h"
 #include "clinux_threads.h"
 #endif

@@ -17,6 +17,8 @@ enum {
 #endif
     CLINUX_UTIME_NOW = 0x3fffffff,
     CLINUX_UTIME_OMIT = 0x3ffffffe,
+    // Of the extension flags.
+    CLINUX_INIT2_PASSTHROUGH = 1 << 5,
     CLINUX_FUSE_MAGIC = 0x65735546,
 };
 
@@ -27,9 +29,9 @@ struct clinux_fuse_offer {
 // Whether a message read from /dev/fuse is the INIT request; fills in its offer.
 int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_offer *offer);
 // Adds to the body of the INIT reply, as far as offered: PARALLEL_DIROPS (libfuse 3.14 never sends it: libfuse#861),
-// HANDLE_KILLPRIV_V2 (without it every write asks for security.capability first), DIRECT_IO_ALLOW_MMAP.
-// Returns the extension flags that are now set, or -EINVAL if this is no such body.
-int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer);
+// HANDLE_KILLPRIV_V2 (without it every write asks for security.capability first), DIRECT_IO_ALLOW_MMAP; with `stack_depth` > 0 PASSTHROUGH
+// to backing filesystems of a smaller depth. Returns the extension flags that are now set, or -EINVAL if this is no such body.
+int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer, uint32_t stack_depth);
 
 // Attributes of a name in a folder, never following a link at the end. An empty name means the descriptor itself.
 int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, size_t size);

@@ -136,7 +136,8 @@ extension Database {
             }
             let item = try ItemRows.item(row).item
             let path = try folders.path(of: item.place)
-            bytes += 512 + path.utf8.count + Int(item.content.kind == .symlink ? item.content.size : 0) + extendedBytes(item)
+            bytes +=
+                512 + path.utf8.count + Int(item.content.kind == .symlink ? item.content.size : 0) + extendedBytes(item)
             page.items.append(
                 DeletedItem(
                     item: item,

@@ -17,7 +17,9 @@ enum PinnedCertificate {
             throw CloudError(error, server: endpoint.name)
         }
         guard Array(SHA256.hash(data: certificate)) == fingerprint else {
-            throw .wrongServer("\(endpoint.name) is not the server that the invitation is for: its certificate is another")
+            throw .wrongServer(
+                "\(endpoint.name) is not the server that the invitation is for: its certificate is another"
+            )
         }
         return pem(certificate)
     }

@@ -25,7 +25,8 @@ struct CloudRequest: Sendable {
     var isRepeatable = true
 
     static func post(_ path: String, _ message: some Message) throws(CloudError) -> CloudRequest {
-        do throws(WireError) { return CloudRequest(method: .POST, path: path, body: .message(try message.body)) } catch {
+        do throws(WireError) { return CloudRequest(method: .POST, path: path, body: .message(try message.body)) } catch
+        {
             throw .rejected(code: FailureCode.tooLarge.rawValue, message: error.description)
         }
     }
@@ -123,7 +124,7 @@ final class Transport: Sendable {
         let client = client(request.pool)
         do {
             return try await client.execute(prepare(request, token: token), deadline: .distantFuture)
-        } catch where request.isRepeatable && wasStaleConnection(error) && !Task.isCancelled {
+        } catch  where request.isRepeatable && wasStaleConnection(error) && !Task.isCancelled {
             // Once: the pool has dropped that connection, and the next is a new one or has just been in use.
             return try await client.execute(prepare(request, token: token), deadline: .distantFuture)
         }
@@ -195,7 +196,9 @@ extension Transport {
         if boundsAcknowledgements {
             let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
             let milliseconds = SocketOptionValue(limits.acknowledgement.nanoseconds / 1_000_000)
-            configuration.http1_1ConnectionDebugInitializer = { channel in channel.setOption(option, value: milliseconds) }
+            configuration.http1_1ConnectionDebugInitializer = { channel in
+                channel.setOption(option, value: milliseconds)
+            }
         }
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }

@@ -8,7 +8,9 @@ extension ContainerInfo {
     package init(wire: WireContainerInfo) throws(WireError) {
         guard let id = ContainerID(wire.id) else { throw .unknown("a container's name", value: wire.id) }
         guard wire.key.count == Self.keyBytes else { throw .wrongLength("a container's key", bytes: wire.key.count) }
-        guard let layout = Layout(rawValue: wire.layout) else { throw .unknown("a container's layout", value: wire.layout) }
+        guard let layout = Layout(rawValue: wire.layout) else {
+            throw .unknown("a container's layout", value: wire.layout)
+        }
         self.init(
             id: id,
             key: [UInt8](wire.key),

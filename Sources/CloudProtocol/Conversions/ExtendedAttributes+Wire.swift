@@ -14,7 +14,9 @@ package enum ExtendedAttributeLimits {
 
     /// Whether an attribute of this name is one that devices exchange.
     package static func isSynced(name: [UInt8]) -> Bool {
-        guard name.starts(with: user), name.count > user.count, name.count <= nameBytes, !name.contains(0) else { return false }
+        guard name.starts(with: user), name.count > user.count, name.count <= nameBytes, !name.contains(0) else {
+            return false
+        }
         return !name.starts(with: own) || name == package
     }
 }

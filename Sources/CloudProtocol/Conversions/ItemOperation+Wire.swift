@@ -49,7 +49,10 @@ extension ItemOperation.Action {
         case .delete(let delete):
             self = .delete(base: try RevisionID.optional(wire: delete.base, "the base"))
         case .revive(let revive):
-            self = .revive(place: try place(revive.place, of: item), attributes: try ItemAttributes(wire: revive.attributes))
+            self = .revive(
+                place: try place(revive.place, of: item),
+                attributes: try ItemAttributes(wire: revive.attributes)
+            )
         case .resolve(let resolve):
             self = .resolve(
                 versions: try resolve.versions.map { (id) throws(WireError) in try RevisionID(wire: id, "a version") },

@@ -57,7 +57,9 @@ final class ServerNetwork: Sendable {
             _ = try await door.open()
         }
         let host = address.isEmpty ? HostAddress.guess() : address
-        guard opening || !isLocal || !address.isEmpty, let port = door?.port, let host else { return (url, fingerprint) }
+        guard opening || !isLocal || !address.isEmpty, let port = door?.port, let host else {
+            return (url, fingerprint)
+        }
         return (ListenAddress.url(scheme: "https", host: host, port: port), try self.fingerprint())
     }
 }

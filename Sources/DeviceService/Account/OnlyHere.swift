@@ -23,7 +23,12 @@ package struct OnlyHere {
         }
     }
 
-    private mutating func look(_ folder: borrowing OwnedDescriptor, _ item: ItemID, _ path: [Name], _ replica: Replica) throws {
+    private mutating func look(
+        _ folder: borrowing OwnedDescriptor,
+        _ item: ItemID,
+        _ path: [Name],
+        _ replica: Replica
+    ) throws {
         for name in try replica.tree.names(in: folder.raw).sorted() {
             guard let state = try replica.tree.observe(in: folder.raw, name) else { continue }
             let place = Place(parent: item, name: name)

@@ -10,13 +10,21 @@ internal import UbiquityModel
 final class ServiceHost: DriverHost {
     private let engine: EngineHost
     private let broker: ClaimBroker
+    private let gate: MaterializationGate
     private let container: ContainerID
     private let replica: Replica
     private let unmounting = Mutex<(@Sendable () -> Void)?>(nil)
 
-    init(engine: EngineHost, broker: ClaimBroker, container: ContainerID, replica: Replica) {
+    init(
+        engine: EngineHost,
+        broker: ClaimBroker,
+        gate: MaterializationGate,
+        container: ContainerID,
+        replica: Replica
+    ) {
         self.engine = engine
         self.broker = broker
+        self.gate = gate
         self.container = container
         self.replica = replica
     }
@@ -75,20 +83,30 @@ final class ServiceHost: DriverHost {
 
     // MARK: - Content
 
-    func mayMaterialize(threadID: Int32) -> Bool { MaterializationPolicy.allows(threadID) }
-
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
-        engine.needContent(file, range: range, completion: completion)
+        let content = GatedContent()
+        gate.judge(threadID) { [engine] isAllowed in
+            guard isAllowed else { return completion(.noData) }
+            let asked = content.proceed { engine.needContent(file, range: range, completion: completion) }
+            if !asked { completion(.interrupted) }
+        }
+        return ContentRequest { content.cancel() }
     }
 
     func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet {
         engine.presentRanges(of: key, placeholder)
     }
-    func datalessOpened(_ file: PlaceholderFile) { engine.datalessOpened(file) }
+    func datalessOpened(_ file: PlaceholderFile, threadID: Int32) {
+        engine.datalessOpened(file)
+        gate.judge(threadID) { [engine] isAllowed in
+            if isAllowed { engine.restMayFollow(of: file) }
+        }
+    }
     func datalessClosed(_ file: PlaceholderFile) { engine.datalessClosed(file) }
 
     // MARK: - Items and versions
@@ -114,9 +132,13 @@ final class ServiceHost: DriverHost {
     func openVersion(
         path: ItemPath,
         revision: RevisionID,
+        threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     ) {
-        engine.openVersion(path: path, revision: revision, completion: completion)
+        gate.judge(threadID) { [engine] isAllowed in
+            guard isAllowed else { return completion(.failure(.noData)) }
+            engine.openVersion(path: path, revision: revision, completion: completion)
+        }
     }
 
     func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {

@@ -64,6 +64,13 @@ extension UbiquityService {
             connection.answer(Nothing())
         case UbiquityControl.ClaimRequest.verb: connection.answer(try await claim(try decode(line), connection))
         case ClaimsRequest.verb: connection.answer(await claims())
+        case PolicyRequest.verb: connection.answer(try await policyRules())
+        case SetPolicyRequest.verb:
+            try await setPolicy(try decode(line))
+            connection.answer(Nothing())
+        case ResetPolicyRequest.verb:
+            try await resetPolicy()
+            connection.answer(Nothing())
         default:
             throw ControlError(
                 verb,

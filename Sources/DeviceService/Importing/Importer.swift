@@ -156,14 +156,21 @@ struct Importer {
         defer { close(source) }
         let targetDescriptor = target.raw
         do {
-            guard let state = try replica.tree.observe(in: targetDescriptor, wanted), let placeholder = state.placeholder
+            guard let state = try replica.tree.observe(in: targetDescriptor, wanted),
+                let placeholder = state.placeholder
             else { return false }
             let rows = try replica.database.synced(key: state.key)
             for row in rows {
-                guard case .file(let file) = row.content, file.revision == placeholder.revision, let content = file.content
+                guard case .file(let file) = row.content, file.revision == placeholder.revision,
+                    let content = file.content
                 else { continue }
                 let dataless = PlaceholderFile(
-                    descriptor: try replica.tree.openFile(in: targetDescriptor, wanted, expecting: state.key, flags: O_RDWR),
+                    descriptor: try replica.tree.openFile(
+                        in: targetDescriptor,
+                        wanted,
+                        expecting: state.key,
+                        flags: O_RDWR
+                    ),
                     placeholder: placeholder,
                     present: try replica.database.ranges(row.id, placeholder) ?? ByteRangeSet(),
                     key: state.key
@@ -174,7 +181,12 @@ struct Importer {
             }
             return false
         } catch ContentReadError.changed {
-            throw ControlError(.tryAgain, path, "a program keeps changing it", remedy: "close it, and run the command again")
+            throw ControlError(
+                .tryAgain,
+                path,
+                "a program keeps changing it",
+                remedy: "close it, and run the command again"
+            )
         } catch ContentReadError.system(let error) {
             throw ControlError(path, "\(error)")
         } catch ContentReadError.stopped(let error) {

@@ -20,7 +20,11 @@ package enum EmbeddedServer {
             "serve", "--embedded", "--data", home.server, "--ready-descriptor", "\(BackgroundProcess.readyDescriptor)",
         ]
         do throws(ControlError) {
-            let report = try BackgroundProcess.start(words + ["--log", home.serverLog], what: "server", log: home.serverLog).report
+            let report = try BackgroundProcess.start(
+                words + ["--log", home.serverLog],
+                what: "server",
+                log: home.serverLog
+            ).report
             guard let url = report.url else { throw ControlError("server", "it did not tell its address") }
             return url
         } catch {
@@ -31,13 +35,17 @@ package enum EmbeddedServer {
     }
 
     private static func running(_ home: HomeDirectories) throws(ControlError) -> String? {
-        guard let record = try StateFile.read(Record.self, from: home.serverRecord), record.process.isAlive else { return nil }
+        guard let record = try StateFile.read(Record.self, from: home.serverRecord), record.process.isAlive else {
+            return nil
+        }
         return record.url
     }
 
     /// Called by the server itself, before it says that it is ready.
     package static func record(url: String, _ home: HomeDirectories) throws(ControlError) {
-        guard let process = ProcessIdentity.own() else { throw ControlError("server", "its own process is not in /proc") }
+        guard let process = ProcessIdentity.own() else {
+            throw ControlError("server", "its own process is not in /proc")
+        }
         try StateFile.write(Record(process: process, url: url), to: home.serverRecord)
     }
 

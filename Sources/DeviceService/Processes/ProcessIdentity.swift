@@ -14,6 +14,11 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
         started = fields.started
     }
 
+    init(pid: Int32, started: UInt64) {
+        self.pid = pid
+        self.started = started
+    }
+
     package static func own() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
 
     package var isAlive: Bool {
@@ -49,6 +54,8 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
 /// What /proc/PID/stat says. Reading it takes no lock of that process.
 enum ProcessTable {
     struct Fields {
+        /// The executable's, the script's, or what the thread calls itself; at most 15 bytes.
+        var name: String
         var state: UInt8
         var parent: Int32
         var started: UInt64
@@ -61,23 +68,33 @@ enum ProcessTable {
 
     /// `PID (NAME) STATE PARENT …`: the name may contain anything, also parentheses and blanks.
     static func parse(_ bytes: [UInt8]) -> Fields? {
-        guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+        guard let begin = bytes.firstIndex(of: UInt8(ascii: "(")), let end = bytes.lastIndex(of: UInt8(ascii: ")")),
+            begin < end
+        else { return nil }
+        let name = String(decoding: bytes[(begin + 1)..<end], as: UTF8.self)
         let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
         // Field 22 of the line is the time of the start; the first here is field 3.
         guard fields.count > 19, let state = fields[0].first,
             let parent = Int32(String(decoding: fields[1], as: UTF8.self)),
             let started = UInt64(String(decoding: fields[19], as: UTF8.self))
         else { return nil }
-        return Fields(state: state, parent: parent, started: started)
+        return Fields(name: name, state: state, parent: parent, started: started)
     }
 
     /// The name of the program that a process or thread runs.
     static func program(of pid: Int32) -> String? {
+        executable(of: pid)?.split(separator: "/").last.map(String.init)
+    }
+
+    /// The path of the executable that a process or thread runs; `nil` where there is none, or the system does not show it.
+    static func executable(of pid: Int32) -> String? {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = clinux_readlink_at(AT_FDCWD, "/proc/\(pid)/exe", &buffer, buffer.count)
         guard count > 0 else { return nil }
         let path = String(decoding: buffer.prefix(Int(count)).map(UInt8.init(bitPattern:)), as: UTF8.self)
-        return path.split(separator: "/").last.map(String.init)
+        // Replaced by an update while it runs: it is what it was.
+        let mark = " (deleted)"
+        return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
     }
 
     /// Reads a file of /proc, whose size is not known beforehand.

@@ -55,7 +55,7 @@ extension Filesystem {
         _ acting: Acting
     ) throws(Errno) {
         guard wanted.size == nil else { throw .notPermitted }
-        try applyStep(node, acting) { () throws(Errno) in try change(request, node, wanted, isReported: false) }
+        try applyStep(node, acting) { () throws(Errno) in try change(node, wanted, isReported: false) }
         request.reply(attributes: try status(of: node), timeout: Self.forever)
     }
 

@@ -70,7 +70,8 @@ extension Filesystem {
             )
             let after = try replica.tree.observe(in: to.descriptor.raw, to.name)
             let hasWriters = hadWriters || table.node(evidence.key)?.hasWriters == true
-            let isUnchanged = before.kind == .folder || !hasWriters && evidence.describes(before) && after?.isMoved(before) == true
+            let isUnchanged =
+                before.kind == .folder || !hasWriters && evidence.describes(before) && after?.isMoved(before) == true
             return MutationResult(state: after, isUnchanged: isUnchanged)
         }
     }
@@ -150,6 +151,8 @@ extension Filesystem {
         if let failure = node.beginHold(alone: alone) { throw failure }
         var phase = Node.Phase.free
         defer { for waiting in node.endHold(phase) { worker.run(waiting) } }
+        if alone { unbind(node) }
+        if isMapped(node, reads: alone) { throw .busy }
         // Only now nobody writes: what was seen before counts for nothing.
         let seen = try failing { () throws(Errno) in try look(descriptor, name) }
         let state = try failing { () throws(Errno) in try replica.tree.observe(in: descriptor.raw, name) }

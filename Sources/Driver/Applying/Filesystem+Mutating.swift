@@ -72,7 +72,7 @@ extension Filesystem {
         let descriptor = try folder(parent)
         try withUnchanged(evidence, parent, descriptor, name) { (node, item) throws(Errno) in
             try setExtended(item.raw, change.extended)
-            var wanted = WantedAttributes(stat(), 0)
+            var wanted = WantedAttributes()
             if let mode = change.mode, node.kind != .symlink {
                 wanted.mode = UInt16(try diskStatus(item.raw).st_mode & 0o7000) | mode & 0o777
             }
@@ -81,7 +81,7 @@ extension Filesystem {
                 wanted.modified = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
                 wanted.accessed = wanted.modified
             }
-            try self.change(nil, node, wanted, isReported: false)
+            try self.change(node, wanted, isReported: false)
             // A node that lives only for this does not keep what it has learnt: lookups read it again.
             table.advanceEpoch()
         }
@@ -129,8 +129,9 @@ extension Filesystem {
         switch mutation {
         case .publish(let staged, let parent, let name, let expecting):
             let folder = try mountedFolder(parent, acting)
+            let root = try mountRoot(acting)
             let staging = SharedDescriptor(
-                try checked(clinux_open_beneath(try mountRoot(acting).raw, stagingName, Self.pathFlags | O_DIRECTORY))
+                try checked(clinux_open_beneath(root.raw, stagingName, Self.pathFlags | O_DIRECTORY))
             )
             let flags = expecting == .absent ? UInt32(CLINUX_RENAME_NOREPLACE) : 0
             _ = try name.withCString { name throws(Errno) in
@@ -176,7 +177,8 @@ extension Filesystem {
         // There was nothing to set.
         let node = table.node(key)
         let state = try node.map { (node) throws(Errno) in
-            try replica.tree.observe(descriptor: descriptor(of: node).raw)
+            let item = try descriptor(of: node)
+            return try replica.tree.observe(descriptor: item.raw)
         }
         acting.outcome = state.map { .success(MutationResult(state: $0)) }
     }

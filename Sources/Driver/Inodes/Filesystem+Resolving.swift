@@ -88,10 +88,17 @@ extension Filesystem {
         return node.link.flatMap { replica.folders.path(of: $0.parent)?.appending($0.name) }
     }
 
+    /// The inode's last name is gone.
+    func vanished(_ node: Node) {
+        table.unname(node)
+        unbind(node)
+    }
+
     /// The kernel, or the engine, has no more use for a node.
     func dropped(_ node: Node?) {
         guard let node else { return }
         descriptors.remove(node.id)
+        unbind(node)
         let pinned = node.state.withLock { state in
             defer { state.pinned = nil }
             return state.pinned

@@ -54,6 +54,19 @@ final class Node: Sendable {
         var sentAway: [Int32] = []
         /// Handles by the placeholder that they stream from: one, unless older ones outlived a discarded content.
         var streaming: [ObjectIdentifier: Int] = [:]
+        /// Handles that the kernel serves from the backing file, and those whose reads and writes come here. The kernel allows an inode
+        /// only one of both kinds at a time.
+        var direct = 0
+        var indirect = 0
+        var backing = Backing.unbound
+        /// How the inode looked when its change was last noted, while programs may write to it without our seeing it.
+        var written: WrittenEvidence?
+        /// They did, since the first of them opened it.
+        var wasWrittenDirectly = false
+        /// The kernel has opened the backing file for programs: mappings of it live on when their handles are closed.
+        var mayBeMapped = false
+        /// Also for writing.
+        var mayBeMappedForWriting = false
     }
 
     init(id: UInt64, key: InodeKey, kind: LocalKind, parent: InodeKey, name: Name, facts: Facts) {

@@ -80,7 +80,8 @@ extension Node.Facts {
     /// What programs see of an inode.
     func applied(to status: stat) -> stat {
         var status = status
-        if let mode { status.st_mode = status.st_mode & FileMode.typeMask | UInt32(mode) }
+        // setuid, setgid and sticky are the inode's own: the disk ends them when it must.
+        if let mode { status.st_mode = status.st_mode & ~0o777 | UInt32(mode & 0o777) }
         if let placeholder {
             status.st_mode = status.st_mode & ~0o777 | UInt32(placeholder.mode)
             status.st_size = off_t(placeholder.size)

@@ -41,11 +41,15 @@ extension Filesystem {
 
     /// What programs see of a node.
     func status(of node: Node) throws(Errno) -> stat {
-        var status = node.facts.applied(to: try diskStatus(descriptor(of: node).raw))
+        let descriptor = try descriptor(of: node)
+        var status = node.facts.applied(to: try diskStatus(descriptor.raw))
         // Filled while it is open: its readers see the times that it had when they opened it.
         if node.state.withLock({ $0.attributesAreOld }) { status.st_ctim = status.st_mtim }
         return status
     }
+
+    /// The descriptor stays open for as long as this runs, whatever the cache gives up meanwhile.
+    func diskStatus(_ descriptor: SharedDescriptor) throws(Errno) -> stat { try diskStatus(descriptor.raw) }
 
     func diskStatus(_ descriptor: Int32) throws(Errno) -> stat {
         var status = stat()

@@ -16,7 +16,8 @@ extension Filesystem {
     func readLink(_ request: Request, _ id: fuse_ino_t) {
         request.attempt { () throws(Errno) in
             guard !VersionTree.owns(id) else { throw .invalidArgument }
-            let target = try replica.tree.readLink(descriptor: descriptor(of: node(id)).raw)
+            let descriptor = try descriptor(of: node(id))
+            let target = try replica.tree.readLink(descriptor: descriptor.raw)
             (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
                 _ = fuse_reply_readlink(request.raw, $0.baseAddress)
             }
@@ -38,13 +39,19 @@ extension Filesystem {
         var mode: UInt16?
         var user: uid_t?
         var group: gid_t?
+        /// Whether the owner is set, if only to what he is.
+        var hasOwner = false
         var size: Int64?
         var accessed: timespec?
         var modified: timespec?
 
+        init() {}
+
         init(_ attributes: stat, _ set: Int32) {
             func has(_ bit: Int32) -> Bool { set & bit != 0 }
             let now = timespec(tv_sec: 0, tv_nsec: Int(CLINUX_UTIME_NOW))
+            // chown(-1, -1) asks for nothing, but as every chown it ends setuid and setgid.
+            hasOwner = set == 0 || has(FUSE_SET_ATTR_UID) || has(FUSE_SET_ATTR_GID)
             if has(FUSE_SET_ATTR_MODE) { mode = UInt16(attributes.st_mode & 0o7777) }
             if has(FUSE_SET_ATTR_UID) { user = attributes.st_uid }
             if has(FUSE_SET_ATTR_GID) { group = attributes.st_gid }
@@ -70,7 +77,7 @@ extension Filesystem {
             if let acting = applier.acting(request.thread) { return try applyAttributes(request, node, wanted, acting) }
             let handle = number.flatMap { open.file($0) }
             guard let size = wanted.size else {
-                try change(request, node, wanted)
+                try keepingEvidence(node) { () throws(Errno) in try change(node, wanted) }
                 return request.reply(attributes: try status(of: node), timeout: Self.forever)
             }
             if let handle, handle.isWritable {
@@ -113,29 +120,30 @@ extension Filesystem {
         through handle: Handle?
     ) throws(Errno) {
         if let handle {
-            try checked(clinux_truncate(handle.descriptor.raw, size))
+            let file = try file(of: handle)
+            try checked(clinux_truncate(file.raw, size))
             handle.hasWritten.store(true, ordering: .relaxed)
         } else {
-            let file = try OwnedDescriptor(reopening: descriptor(of: node).raw, flags: O_WRONLY)
+            let path = try descriptor(of: node)
+            let file = try OwnedDescriptor(reopening: path.raw, flags: O_WRONLY)
             try checked(clinux_truncate(file.raw, size))
         }
         try dropPrivileges(request, node)
         var rest = wanted
         rest.size = nil
-        try change(request, node, rest)
+        try change(node, rest)
         noteWritten(node)
         request.reply(attributes: try status(of: node), timeout: Self.forever)
     }
 
     /// Everything but the size.
-    /// - Parameter request: nil for what the engine does itself.
-    func change(_ request: Request?, _ node: Node, _ wanted: WantedAttributes, isReported: Bool = true) throws(Errno) {
+    func change(_ node: Node, _ wanted: WantedAttributes, isReported: Bool = true) throws(Errno) {
         let descriptor = try descriptor(of: node)
-        if wanted.user != nil || wanted.group != nil {
+        if wanted.hasOwner {
             let none = uid_t.max
             let flags = Int32(CLINUX_AT_EMPTY_PATH) | AT_SYMLINK_NOFOLLOW
+            // The disk ends setuid and setgid, whoever does it.
             try called(fchownat(descriptor.raw, "", wanted.user ?? none, wanted.group ?? none, flags))
-            if let request { try dropPrivileges(request, node) }
         }
         if let mode = wanted.mode { try setMode(node, descriptor, mode) }
         if wanted.accessed != nil || wanted.modified != nil {
@@ -148,7 +156,7 @@ extension Filesystem {
                 try changePlaceholder(node, modified: modified, mode: nil)
             }
         }
-        let isChanged = wanted.mode != nil || wanted.modified != nil || wanted.user != nil || wanted.group != nil
+        let isChanged = wanted.mode != nil || wanted.modified != nil || wanted.hasOwner
         if isReported, isChanged { report(.attributes, node) }
     }
 
@@ -170,8 +178,9 @@ extension Filesystem {
     func dropPrivileges(_ request: Request, _ node: Node) throws(Errno) {
         guard isPrivileged, request.user != 0, node.kind == .file else { return }
         let descriptor = try descriptor(of: node)
-        let mode = try diskStatus(descriptor.raw).st_mode & 0o7777
-        let kept = mode & 0o010 != 0 ? mode & ~0o6000 : mode & ~0o4000
+        let mode = UInt16(try diskStatus(descriptor.raw).st_mode & 0o7777)
+        // setgid without permission to execute for the group means something else (mandatory locks), and stays.
+        let kept = mode & (mode & 0o010 != 0 ? ~0o6000 : ~0o4000)
         guard kept != mode else { return }
         try checked(clinux_chmod(descriptor.raw, UInt32(kept)))
         notices.push(.attributes(node: node.id))

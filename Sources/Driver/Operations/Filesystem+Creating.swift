@@ -135,8 +135,15 @@ extension Filesystem {
                 throw .stale
             }
             report(.entry, folder.key, itemName, node.key, isFolder: false)
-            let handle = Handle(node: node, descriptor: file, isWritable: isWriting, thread: request.thread)
-            replyCreated(request, entry, handle)
+            let mayMap = flags & O_ACCMODE == O_RDWR
+            let handle = Handle(
+                node: node,
+                descriptor: file,
+                isWritable: isWriting,
+                mayMap: mayMap,
+                thread: request.thread
+            )
+            reply(request, handle, created: entry.attr)
         }
     }
 
@@ -159,20 +166,6 @@ extension Filesystem {
             return file
         } catch .fileExists where flags & O_EXCL == 0 {
             throw .stale
-        }
-    }
-
-    private func replyCreated(_ request: Request, _ entry: fuse_entry_param, _ handle: Handle) {
-        var entry = entry
-        var info = fuse_file_info()
-        let number = open.insert(.file(handle))
-        info.fh = number
-        info.keep_cache = 1
-        if !handle.isWritable { info.noflush = 1 }
-        if fuse_reply_create(request.raw, &entry, &info) != 0 {
-            // The caller was interrupted: neither FORGET nor RELEASE will come.
-            release(number)
-            forget(entry.ino, 1)
         }
     }
 }

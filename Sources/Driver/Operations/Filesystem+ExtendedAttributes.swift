@@ -33,16 +33,14 @@ extension Filesystem {
         }
     }
 
-    /// user.* attributes are of files and folders only, and the descriptor of a symbolic link leads to no attributes of its own.
-    private func hasAttributes(_ node: Node) -> Bool { node.kind != .symlink }
-
     func getAttribute(_ request: Request, _ id: fuse_ino_t, _ name: UnsafePointer<CChar>, _ room: Int) {
         request.attempt { () throws(Errno) in
             guard !VersionTree.owns(id) else { throw .noAttribute }
             let node = try node(id)
-            guard hasAttributes(node) else { throw .noAttribute }
             switch Attribute(String(cString: name)) {
-            case .ordinary: try replyAttribute(request, descriptor(of: node), name, room)
+            case .ordinary:
+                if Attribute.needsAccess(name) { try requireAccess(request, node, R_OK) }
+                try replyAttribute(request, descriptor(of: node), name, room)
             case .virtual(let attribute): askAttribute(request, node, attribute, room)
             case .control, .hidden: throw .noAttribute
             }
@@ -94,9 +92,9 @@ extension Filesystem {
         request.attempt { () throws(Errno) in
             guard !VersionTree.owns(id) else { return request.reply(attribute: [], room: room) }
             let node = try node(id)
-            guard hasAttributes(node) else { return request.reply(attribute: [], room: room) }
+            let descriptor = try descriptor(of: node)
             var list = [UInt8]()
-            for name in try ExtendedAttributes.names(descriptor(of: node).raw) {
+            for name in try ExtendedAttributes.names(descriptor.raw) {
                 let isHidden = name.starts(with: Self.reserved) && name != Array(ExtendedAttributes.package.utf8)
                 if !isHidden { list += name + [0] }
             }
@@ -115,7 +113,6 @@ extension Filesystem {
             guard !VersionTree.owns(id) else { throw .readOnly }
             let node = try node(id)
             let attribute = Attribute(String(cString: name))
-            guard hasAttributes(node) else { throw attribute.isOfUser(name) ? .notPermitted : .unsupported }
             switch attribute {
             case .ordinary:
                 try changeAttributes(request, node, name) { descriptor throws(Errno) in
@@ -134,7 +131,7 @@ extension Filesystem {
         request.answer { () throws(Errno) in
             guard !VersionTree.owns(id) else { throw .readOnly }
             let node = try node(id)
-            guard hasAttributes(node), case .ordinary = Attribute(String(cString: name)) else { throw .noAttribute }
+            guard case .ordinary = Attribute(String(cString: name)) else { throw .noAttribute }
             // The engine only wants it to be absent.
             let mayBeMissing = applier.acting(request.thread) != nil
             try changeAttributes(request, node, name) { descriptor throws(Errno) in
@@ -154,8 +151,7 @@ extension Filesystem {
         if let acting = applier.acting(request.thread) {
             return try applyStep(node, acting) { () throws(Errno) in try act(descriptor.raw) }
         }
-        // As on any disk, `user.` attributes need permission to write.
-        if Attribute.ordinary.isOfUser(name) { try requireAccess(request, node, W_OK) }
+        if Attribute.needsAccess(name) { try requireAccess(request, node, W_OK) }
         try act(descriptor.raw)
         if strcmp(name, "system.posix_acl_access") == 0 { notices.push(.attributes(node: node.id)) }
         report(.attributes, node)
@@ -163,5 +159,11 @@ extension Filesystem {
 }
 
 extension Filesystem.Attribute {
-    fileprivate func isOfUser(_ name: UnsafePointer<CChar>) -> Bool { strncmp(name, "user.", 5) == 0 }
+    /// As on any disk: permission to read or write the item, but for those that have rules of their own.
+    fileprivate static func needsAccess(_ name: UnsafePointer<CChar>) -> Bool {
+        let others: [StaticString] = ["security.", "system.", "trusted."]
+        return !others.contains { prefix in
+            memcmp(name, prefix.utf8Start, min(prefix.utf8CodeUnitCount, strlen(name) + 1)) == 0
+        }
+    }
 }

@@ -13,14 +13,19 @@ extension Filesystem {
         let dropped =
             O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | Int32(CLINUX_O_DIRECT)
             | executionFlag
-        return flags & ~dropped
+        let kept = flags & ~dropped
+        // Opening for reading with O_TRUNC truncates, which takes a writable descriptor.
+        return isWriting(flags) && kept & O_ACCMODE == O_RDONLY ? kept | O_RDWR : kept
     }
+
+    /// Whether an open may change the file.
+    static func isWriting(_ flags: Int32) -> Bool { flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 }
 
     func open(_ request: Request, _ id: fuse_ino_t, _ flags: Int32) {
         if VersionTree.owns(id) { return openVersion(request, id, flags) }
         request.attempt { () throws(Errno) in
             let node = try node(id)
-            let isWriting = flags & O_ACCMODE != O_RDONLY
+            let isWriting = Self.isWriting(flags)
             guard host.claimsExist, let path = path(of: node) else { return open(request, node, flags) }
             deferrals.wait(
                 request,
@@ -57,6 +62,7 @@ extension Filesystem {
 
     private static func wantedAccess(_ flags: Int32) -> Int32 {
         switch flags & O_ACCMODE {
+        case O_RDONLY where flags & O_TRUNC != 0: R_OK | W_OK
         // The kernel marks an open for execution, which needs no permission to read.
         case O_RDONLY: flags & executionFlag != 0 ? 0 : R_OK
         case O_WRONLY: W_OK
@@ -65,7 +71,7 @@ extension Filesystem {
     }
 
     private func admit(_ request: Request, _ node: Node, _ flags: Int32) {
-        let isWriting = flags & O_ACCMODE != O_RDONLY
+        let isWriting = Self.isWriting(flags)
         let discards = isWriting && flags & O_TRUNC != 0
         let admission = node.beginUse(isWriting: isWriting, discards: discards, thread: request.thread) { [self] in
             worker.run { [self] in admit(request, node, flags) }
@@ -92,7 +98,11 @@ extension Filesystem {
         _ facts: Node.Facts
     ) throws(Errno) -> Handle {
         let path = try descriptor(of: node)
-        let isWriting = flags & O_ACCMODE != O_RDONLY
+        let isWriting = Self.isWriting(flags)
+        // Root may read everything, and the kernel reads by itself: nothing has to be opened here.
+        if !isWriting, facts.placeholder == nil, isPrivileged, mayPass {
+            return Handle(node: node, descriptor: nil, isWritable: false, thread: request.thread)
+        }
         let file = try makingRoom { () throws(Errno) in
             SharedDescriptor(try checked(clinux_reopen(path.raw, Self.backingFlags(flags))))
         }
@@ -102,7 +112,8 @@ extension Filesystem {
             }
             return streamingHandle(request, node, file, dataless)
         }
-        let handle = Handle(node: node, descriptor: file, isWritable: true, thread: request.thread)
+        let mayMap = flags & O_ACCMODE == O_RDWR
+        let handle = Handle(node: node, descriptor: file, isWritable: true, mayMap: mayMap, thread: request.thread)
         if flags & O_TRUNC != 0 {
             if facts.placeholder != nil { try discardContent(of: node) }
             try checked(clinux_truncate(file.raw, 0))
@@ -123,29 +134,22 @@ extension Filesystem {
             state.streaming[ObjectIdentifier(dataless), default: 0] += 1
             return state.streaming[ObjectIdentifier(dataless)] == 1
         }
-        let mayMaterialize = host.mayMaterialize(threadID: request.thread)
-        if isFirst { host.datalessOpened(dataless) }
+        if isFirst { host.datalessOpened(dataless, threadID: request.thread) }
         return Handle(
             node: node,
             descriptor: file,
             isWritable: false,
             thread: request.thread,
-            dataless: dataless,
-            mayMaterialize: mayMaterialize
+            dataless: dataless
         )
     }
 
-    private func reply(_ request: Request, _ handle: Handle) {
-        var info = fuse_file_info()
-        let number = open.insert(.file(handle))
-        info.fh = number
-        // Whatever is in the page cache is right: content changes through the kernel, or in a new inode.
-        info.keep_cache = 1
-        // Streaming is direct, so that reads can be interrupted and hold no page locked while they wait.
-        if handle.dataless != nil { info.direct_io = 1 }
-        if !handle.isWritable { info.noflush = 1 }
-        // The caller was interrupted: no RELEASE will come.
-        if fuse_reply_open(request.raw, &info) != 0 { release(number) }
+    /// The backing file of a handle, opened anew if the handle keeps none.
+    func file(of handle: Handle) throws(Errno) -> SharedDescriptor {
+        if let known = handle.descriptor { return known }
+        let path = try descriptor(of: handle.node)
+        let flags = handle.isWritable ? O_RDWR : O_RDONLY
+        return try makingRoom { () throws(Errno) in SharedDescriptor(try checked(clinux_reopen(path.raw, flags))) }
     }
 
     // MARK: Releasing
@@ -157,7 +161,7 @@ extension Filesystem {
 
     func release(_ number: UInt64) {
         guard case .file(let handle) = open.remove(number) else { return }
-        released(handle)
+        if outlives(handle) { writerWatch.keep(handle) } else { released(handle) }
     }
 
     func released(_ handle: Handle) {
@@ -171,8 +175,10 @@ extension Filesystem {
             }
             if isLast { host.datalessClosed(dataless) }
         }
+        let wroteDirectly = endDirectWriting(handle)
+        endRoute(of: handle)
         if handle.isWritable {
-            let wrote = handle.hasWritten.load(ordering: .relaxed)
+            let wrote = wroteDirectly || handle.hasWritten.load(ordering: .relaxed)
             if wrote { reportOrphan(handle) }
             noteWriterEnded(node, wrote: wrote)
         } else {
@@ -192,7 +198,8 @@ extension Filesystem {
         let place = node.state.withLock { $0.phase == .replaced ? ($0.parent, $0.name) : nil }
         guard let place else { return }
         do throws(Errno) {
-            let file = try OwnedDescriptor(reopening: handle.descriptor.raw, flags: O_RDONLY)
+            let path = try descriptor(of: node)
+            let file = try OwnedDescriptor(reopening: path.raw, flags: O_RDONLY)
             host.orphanWritten(key: node.key, lastParent: place.0, lastName: place.1, descriptor: file)
         } catch {
             logger.error(

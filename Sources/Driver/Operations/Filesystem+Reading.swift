@@ -15,15 +15,26 @@ extension Filesystem {
     }
 
     private func read(_ request: Request, _ handle: Handle, _ size: Int, _ offset: Int64) {
-        guard let file = handle.streaming else { return serve(request, handle.descriptor.raw, size, offset) }
+        request.attempt { () throws(Errno) in try read(request, handle, self.file(of: handle), size, offset) }
+    }
+
+    private func read(
+        _ request: Request,
+        _ handle: Handle,
+        _ descriptor: SharedDescriptor,
+        _ size: Int,
+        _ offset: Int64
+    ) {
+        guard let file = handle.streaming else { return serve(request, descriptor.raw, size, offset) }
         // A placeholder's size never changes: what begins behind it is the end, whatever is there.
         let range = offset..<max(offset, min(offset + Int64(size), file.placeholder.size))
-        guard !range.isEmpty, !file.contains(range) else { return serve(request, handle.descriptor.raw, size, offset) }
-        guard handle.mayMaterialize else { return request.fail(.noAttribute) }
+        guard !range.isEmpty, !file.contains(range) else { return serve(request, descriptor.raw, size, offset) }
         deferrals.wait(
             request,
             begin: { completion in
-                host.needContent(file, range: range) { completion($0.map { .failure($0) } ?? .success(())) }
+                host.needContent(file, range: range, threadID: request.thread) {
+                    completion($0.map { .failure($0) } ?? .success(()))
+                }
             },
             nothing: (),
             resume: { [self] result in
@@ -31,7 +42,7 @@ extension Filesystem {
                     try result.get()
                     // Never bytes that nobody verified, whatever the host says.
                     guard file.contains(range) || file.isWhole || file.isDiscarded else { throw .ioError }
-                    serve(request, handle.descriptor.raw, size, offset)
+                    serve(request, descriptor.raw, size, offset)
                 }
             }
         )
@@ -58,7 +69,8 @@ extension Filesystem {
                 found = whence == Int32(CLINUX_SEEK_DATA) ? offset : file.placeholder.size
             } else {
                 // The position moves, which nothing uses: all reading and writing names its offset.
-                found = Int64(lseek(handle.descriptor.raw, off_t(offset), whence))
+                let file = try self.file(of: handle)
+                found = Int64(lseek(file.raw, off_t(offset), whence))
                 if found < 0 { throw Errno(rawValue: errno) }
             }
             fuse_reply_lseek(request.raw, off_t(found))

@@ -57,7 +57,7 @@ extension Filesystem {
             victim?.loseLink(folder, name, keeping: kept)
             if seen.kind == .folder { replica.folders.remove(seen.key) }
         }
-        if let victim, seen.kind == .folder || seen.status.st_nlink <= 1 { table.unname(victim) }
+        if let victim, seen.kind == .folder || seen.status.st_nlink <= 1 { vanished(victim) }
     }
 
     func requireEmpty(_ parent: SharedDescriptor, _ name: Name) throws(Errno) {
@@ -95,7 +95,7 @@ extension Filesystem {
             try requireAccess(request, source, W_OK | X_OK)
             if target.id != source.id { try requireAccess(request, target, W_OK | X_OK) }
             try checkClaims(request, [(source, sourceName), (target, targetName)])
-            try rename(Place(source, sourceName), Place(target, targetName), flags)
+            try rename(request, Place(source, sourceName), Place(target, targetName), flags)
         }
     }
 
@@ -109,12 +109,16 @@ extension Filesystem {
         }
     }
 
-    private func rename(_ from: Place, _ to: Place, _ flags: UInt32) throws(Errno) {
+    private func rename(_ request: Request, _ from: Place, _ to: Place, _ flags: UInt32) throws(Errno) {
         let source = try descriptor(of: from.folder)
         let target = try descriptor(of: to.folder)
         guard let moved = try observe(source, from.name) else { throw .noSuchFileOrDirectory }
         let other = try observe(target, to.name)
         let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
+        if from.folder.id != to.folder.id {
+            try requireMovable(request, moved)
+            if exchanges, let other { try requireMovable(request, other) }
+        }
         if let other, !exchanges {
             if flags & UInt32(CLINUX_RENAME_NOREPLACE) != 0 { throw .fileExists }
             // Two names of one inode: POSIX does nothing.
@@ -145,6 +149,12 @@ extension Filesystem {
                 isFolder: other.kind == .folder
             )
         }
+    }
+
+    /// A folder's entry for its parent changes when it is moved: that needs permission to write to it.
+    private func requireMovable(_ request: Request, _ seen: Observation) throws(Errno) {
+        guard seen.kind == .folder, let node = table.node(seen.key) else { return }
+        try requireAccess(request, node, W_OK)
     }
 
     /// Before the deletion is announced: what the disk would refuse.
@@ -200,7 +210,7 @@ extension Filesystem {
             }
             settle(from.seen, to.folder, to.name)
         }
-        if let victim, let other = to.seen, other.kind == .folder || other.status.st_nlink <= 1 { table.unname(victim) }
+        if let victim, let other = to.seen, other.kind == .folder || other.status.st_nlink <= 1 { vanished(victim) }
     }
 
     /// An inode has a new place.

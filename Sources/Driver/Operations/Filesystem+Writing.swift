@@ -8,8 +8,10 @@ import UbiquityModel
 
 extension Filesystem {
     func write(_ request: Request, _ number: UInt64, _ bytes: UnsafeRawBufferPointer, _ offset: Int64) {
-        guard let handle = open.file(number), handle.isWritable else { return request.fail(.badFileDescriptor) }
-        let result = Int64(pwrite(handle.descriptor.raw, bytes.baseAddress, bytes.count, off_t(offset)))
+        guard let handle = open.file(number), handle.isWritable, let descriptor = try? file(of: handle) else {
+            return request.fail(.badFileDescriptor)
+        }
+        let result = Int64(pwrite(descriptor.raw, bytes.baseAddress, bytes.count, off_t(offset)))
         let error = Errno(rawValue: errno)
         // Even a failed write may have changed something.
         noteWritten(handle)
@@ -31,7 +33,9 @@ extension Filesystem {
         request.answer { () throws(Errno) in
             switch open[number] {
             case .file(let handle):
-                try checked(dataOnly ? clinux_fdatasync(handle.descriptor.raw) : clinux_fsync(handle.descriptor.raw))
+                let file = try self.file(of: handle)
+                try checked(dataOnly ? clinux_fdatasync(file.raw) : clinux_fsync(file.raw))
+                noteDirectWriting(handle)
             case .folder(let handle): try checked(clinux_fsync(handle.descriptor.raw))
             case .version, .versionFolder: return
             case nil: throw .badFileDescriptor
@@ -43,7 +47,8 @@ extension Filesystem {
         request.answer { () throws(Errno) in
             guard let handle = open.file(number), handle.isWritable else { throw .badFileDescriptor }
             defer { noteWritten(handle) }
-            try checked(clinux_fallocate(handle.descriptor.raw, mode, offset, length))
+            let file = try file(of: handle)
+            try checked(clinux_fallocate(file.raw, mode, offset, length))
         }
     }
 
@@ -60,8 +65,10 @@ extension Filesystem {
             guard let source = open.file(from), let target = open.file(to) else { throw .crossDevice }
             guard source.dataless == nil, target.isWritable else { throw .crossDevice }
             defer { noteWritten(target) }
+            let input = try file(of: source)
+            let output = try file(of: target)
             let count = try checked(
-                clinux_copy_range(source.descriptor.raw, fromOffset, target.descriptor.raw, toOffset, length)
+                clinux_copy_range(input.raw, fromOffset, output.raw, toOffset, length)
             )
             fuse_reply_write(request.raw, count)
         }

@@ -25,6 +25,11 @@ final class Filesystem: Sendable {
     let logger: Logger
     let table: NodeTable
     let descriptors: DescriptorCache
+    let passthrough: Passthrough
+    let backings = BackingCache()
+    let writerWatch = WriterWatch()
+    /// The connection to the kernel, once it is there.
+    let connection = Atomic<Int32>(-1)
     let names = NameLock()
     let open = OpenObjects()
     let placeholders = PlaceholderRegistry()
@@ -52,9 +57,11 @@ final class Filesystem: Sendable {
         _ configuration: MountConfiguration,
         replica: Replica,
         host: any DriverHost,
+        passthrough: Passthrough,
         logger: Logger
     ) throws(Errno) {
         self.configuration = configuration
+        self.passthrough = passthrough
         self.replica = replica
         self.host = host
         self.logger = logger
@@ -99,6 +106,7 @@ final class Filesystem: Sendable {
         for object in open.removeAll() {
             if case .file(let handle) = object { released(handle) }
         }
+        for handle in writerWatch.takeKept() { released(handle) }
         table.removeAll()
         descriptors.removeAll()
     }
@@ -111,8 +119,14 @@ final class Filesystem: Sendable {
     func name(_ bytes: UnsafePointer<CChar>) throws(Errno) -> Name {
         let count = strlen(bytes)
         let raw = UnsafeRawBufferPointer(start: bytes, count: count)
-        guard let name = try? Name(bytes: raw) else { throw .invalidArgument }
-        return name
+        do throws(NameError) {
+            return try Name(bytes: raw)
+        } catch .tooLong {
+            // The kernel lets names of up to 1024 bytes through.
+            throw .fileNameTooLong
+        } catch {
+            throw .invalidArgument
+        }
     }
 
     func isVersions(_ parent: Node, _ name: UnsafePointer<CChar>) -> Bool {

@@ -4,32 +4,57 @@ import Synchronization
 /// A file that a program has open.
 final class Handle: Sendable {
     let node: Node
-    /// On the backing inode.
-    let descriptor: SharedDescriptor
+    /// On the backing inode, until the kernel has a file of its own (`Filesystem.file(of:)`). A leaf: memory work only.
+    private let opened: Mutex<SharedDescriptor?>
     let isWritable: Bool
+    /// Whether it may be mapped for writing.
+    let mayMap: Bool
     /// Who opened it.
     let thread: Int32
     /// The file was dataless when it was opened: reads ask for what is missing.
     let dataless: PlaceholderFile?
-    /// Whether its reads may fetch content.
-    let mayMaterialize: Bool
     let hasWritten = Atomic(false)
+    /// 0: not chosen, 1: passthrough, 2: other. Set once, before the kernel knows the handle.
+    private let routing = Atomic<UInt8>(0)
 
     init(
         node: Node,
-        descriptor: SharedDescriptor,
+        descriptor: SharedDescriptor?,
         isWritable: Bool,
+        mayMap: Bool = false,
         thread: Int32,
-        dataless: PlaceholderFile? = nil,
-        mayMaterialize: Bool = true
+        dataless: PlaceholderFile? = nil
     ) {
         self.node = node
-        self.descriptor = descriptor
+        opened = Mutex(descriptor)
         self.isWritable = isWritable
+        self.mayMap = mayMap
         self.thread = thread
         self.dataless = dataless
-        self.mayMaterialize = mayMaterialize
     }
+
+    var descriptor: SharedDescriptor? { opened.withLock { $0 } }
+
+    /// An open descriptor of ours would look like a program's mapping (`Filesystem.isMapped`).
+    func dropDescriptor() {
+        let dropped = opened.withLock { opened in
+            defer { opened = nil }
+            return opened
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    func setRoute(_ route: Route) {
+        if case .passthrough = route {
+            routing.store(1, ordering: .releasing)
+        } else {
+            routing.store(2, ordering: .releasing)
+        }
+    }
+
+    /// Whether the kernel reads and writes the backing file by itself.
+    var isDirect: Bool { routing.load(ordering: .acquiring) == 1 }
+    var isRouted: Bool { routing.load(ordering: .acquiring) != 0 }
 
     /// The placeholder, while reads still depend on what is present of it.
     var streaming: PlaceholderFile? {
@@ -78,6 +103,15 @@ final class OpenObjects: Sendable {
         let objects = state.withLock { $0.objects }
         return objects.sorted { $0.key < $1.key }.compactMap {
             if case .file(let handle) = $0.value { handle } else { nil }
+        }
+    }
+
+    /// Handles through which files may be written to unseen.
+    var directWriters: [Handle] {
+        state.withLock { state in
+            state.objects.values.compactMap {
+                if case .file(let handle) = $0, handle.isWritable, handle.isDirect { handle } else { nil }
+            }
         }
     }
 

@@ -53,6 +53,7 @@ final class Session: Sendable {
         functions.read = { descriptor, buffer, size, context in receive(descriptor, buffer, size, context) }
         functions.writev = { descriptor, parts, count, context in send(descriptor, parts, count, context) }
         filesystem.session.withLock { $0 = WeakSession(session: self) }
+        filesystem.connection.store(fuse_session_fd(pointer.raw), ordering: .relaxed)
         guard fuse_session_custom_io(pointer.raw, &functions, fuse_session_fd(pointer.raw)) == 0 else {
             throw .refused("libfuse does not take our functions")
         }
@@ -62,6 +63,7 @@ final class Session: Sendable {
             let started = [
                 try DriverThread("ubiq-notify") { notices.run() },
                 try DriverThread("ubiq-signals") { watch.run() },
+                try DriverThread("ubiq-writers") { [filesystem] in filesystem.writerWatch.run(filesystem) },
             ]
             helpers.withLock { $0 += started }
             for _ in 0..<Self.threadCount {
@@ -112,7 +114,8 @@ final class Session: Sendable {
             return offer
         }
         guard let taken else { return false }
-        return clinux_fuse_extend_init(body, parts[1].iov_len, taken) >= 0
+        let depth = filesystem.passthrough.setup?.stackDepth ?? 0
+        return clinux_fuse_extend_init(body, parts[1].iov_len, taken, depth) >= 0
     }
 
     // MARK: The end
@@ -140,6 +143,7 @@ final class Session: Sendable {
         for thread in threads.withLock({ $0 }) { thread.join() }
         filesystem.notices.close()
         filesystem.deferrals.interrupted.close()
+        filesystem.writerWatch.close()
         for thread in helpers.withLock({ $0 }) { thread.join() }
         // Closes the connection, which ends what the kernel still waits for. fuse_session_unmount is not called: it would unmount whatever
         // is at our path by now.
@@ -193,7 +197,7 @@ private func send(
 }
 
 /// libfuse's argument vector.
-private func withArguments<Result>(_ texts: [String], _ body: (inout fuse_args) -> Result) -> Result {
+func withArguments<Result>(_ texts: [String], _ body: (inout fuse_args) -> Result) -> Result {
     var pointers: [UnsafeMutablePointer<CChar>?] = texts.map { strdup($0) } + [nil]
     let originals = pointers
     defer { for pointer in originals { free(pointer) } }

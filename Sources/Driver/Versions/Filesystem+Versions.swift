@@ -91,7 +91,7 @@ extension Filesystem {
             deferrals.wait(
                 request,
                 begin: { completion in
-                    host.openVersion(path: path, revision: version.revision) { result in
+                    host.openVersion(path: path, revision: version.revision, threadID: request.thread) { result in
                         completion(result.map { SharedDescriptor($0) })
                     }
                     return ContentRequest(cancel: {})

@@ -46,7 +46,9 @@ package enum LocalOnly {
     }
 
     /// `X` for `X-wal` and `X-journal`.
-    package static func databaseOfCompanion(_ name: Name) -> Name? { stem(of: name, without: "-wal") ?? stem(of: name, without: "-journal") }
+    package static func databaseOfCompanion(_ name: Name) -> Name? {
+        stem(of: name, without: "-wal") ?? stem(of: name, without: "-journal")
+    }
 
     private static func stem(of name: Name, without suffix: String) -> Name? {
         let suffix = Array(suffix.utf8)

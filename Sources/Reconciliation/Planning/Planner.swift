@@ -39,7 +39,9 @@ package enum Planner {
             case .equal: return .agree
             case .unknown: return .read
             case .different:
-                if case .file = remote.content, !remote.isAnnounced, local.content.kind == .file { return .send([.edit(base: nil)]) }
+                if case .file = remote.content, !remote.isAnnounced, local.content.kind == .file {
+                    return .send([.edit(base: nil)])
+                }
                 return .send([.create])
             }
         }
@@ -123,7 +125,11 @@ package enum Planner {
 
         if local.place != remote.place {
             // Moved on both sides: the later one in the log wins, and ours will be the later.
-            if local.place != synced.place { sends.append(.move(local.place)) } else { applies.append(.move(remote.place)) }
+            if local.place != synced.place {
+                sends.append(.move(local.place))
+            } else {
+                applies.append(.move(remote.place))
+            }
         }
 
         let (toSend, toApply) = attributeChanges(local, synced.attributes, remote.attributes)
@@ -151,7 +157,11 @@ package enum Planner {
             }
         }
         if local.attributes.mode != remote.mode, !isSymlink(local.content) {
-            if local.attributes.mode != synced.mode { send.mode = local.attributes.mode } else { apply.mode = remote.mode }
+            if local.attributes.mode != synced.mode {
+                send.mode = local.attributes.mode
+            } else {
+                apply.mode = remote.mode
+            }
         }
         if local.extendedKnown {
             if local.attributes.extended != remote.extended {

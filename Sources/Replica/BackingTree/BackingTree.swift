@@ -26,7 +26,9 @@ package final class BackingTree: Sendable {
     package func freeBytes() throws(Errno) -> Int64 {
         var status = statvfs()
         try called(fstatvfs(root.raw, &status))
-        return Int64(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue)
+        return Int64(
+            clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue
+        )
     }
 
     /// What a name stands for, or `nil` if there is no such name. All of it is of one inode, even while names change.

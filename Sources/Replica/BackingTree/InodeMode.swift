@@ -20,7 +20,7 @@ package enum InodeMode {
         }
     }
 
-    /// Sets the true mode of a file or folder (up to 0o7777).
+    /// Sets the true mode (up to 0o7777).
     /// - Parameter privileged: whether the service passes permission checks; by default, whether it runs as root.
     package static func set(
         _ descriptor: Int32,
@@ -31,6 +31,8 @@ package enum InodeMode {
         let backing = backing(mode, kind, privileged: privileged)
         if backing == mode {
             try checked(clinux_chmod(descriptor, UInt32(mode)))
+            // Fifos, sockets and devices never hide their mode, and have no `user.` attributes: removing one is refused with EPERM.
+            guard kind == .file || kind == .folder else { return }
             // Last: until then the old true mode holds, whole.
             try ExtendedAttributes.remove(descriptor, ExtendedAttributes.mode)
         } else {
@@ -45,6 +47,7 @@ package enum InodeMode {
         guard let bytes = try ExtendedAttributes.get(descriptor, ExtendedAttributes.mode), bytes.count == 2 else {
             return visible
         }
-        return (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) & 0o7777
+        // setuid, setgid and sticky are the inode's own: the disk ends them when it must.
+        return visible & 0o7000 | (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) & 0o777
     }
 }

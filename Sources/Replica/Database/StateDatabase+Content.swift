@@ -37,7 +37,8 @@ extension StateDatabase {
             .identifier(item), .identifier(placeholder.revision), .integer(Int64(bitPattern: placeholder.generation)),
         ]
         return try reading { database in
-            try database.row("SELECT present FROM ranges WHERE item = ? AND revision = ? AND generation = ?", key) { row in
+            try database.row("SELECT present FROM ranges WHERE item = ? AND revision = ? AND generation = ?", key) {
+                row in
                 guard let ranges = ByteRangeSet(encoded: row.blob(0) ?? []) else {
                     throw ReplicaError.corrupted("the ranges of a file in the state database")
                 }
@@ -52,7 +53,8 @@ extension StateDatabase {
             try database.run(
                 "INSERT OR REPLACE INTO ranges (item, revision, generation, present) VALUES (?, ?, ?, ?)",
                 [
-                    .identifier(item), .identifier(placeholder.revision), .integer(Int64(bitPattern: placeholder.generation)),
+                    .identifier(item), .identifier(placeholder.revision),
+                    .integer(Int64(bitPattern: placeholder.generation)),
                     .blob(ranges.encoded),
                 ]
             )

@@ -19,7 +19,10 @@ extension StateDatabase {
     package func sending() throws(ReplicaError) -> [ItemID: SentRevision] {
         try reading { database in
             let rows = try database.rows("SELECT item, revision, content FROM sending") { row in
-                (row.identifier(0, ItemKindTag.self), row.identifier(1, RevisionKindTag.self), row.blob(2).flatMap { ContentID(bytes: $0) })
+                (
+                    row.identifier(0, ItemKindTag.self), row.identifier(1, RevisionKindTag.self),
+                    row.blob(2).flatMap { ContentID(bytes: $0) }
+                )
             }
             var sending: [ItemID: SentRevision] = [:]
             for case (let item?, let revision?, let content) in rows {

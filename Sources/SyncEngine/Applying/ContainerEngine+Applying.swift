@@ -1,6 +1,6 @@
-import Logging
 import Driver
 import EngineCore
+import Logging
 import Reconciliation
 import Replica
 import SystemPackage
@@ -17,13 +17,17 @@ extension ContainerEngine {
         guard !waiting.isEmpty else { return }
         let structural = waiting.filter(isStructural).map { ($0, applyDepth($0)) }
         // Folders come into being from the top down and go from the bottom up; files in between, side by side.
-        for (candidate, _) in structural.filter({ !vanishes($0.0) }).sorted(by: { $0.1 < $1.1 }) { await apply(candidate, pass) }
+        for (candidate, _) in structural.filter({ !vanishes($0.0) }).sorted(by: { $0.1 < $1.1 }) {
+            await apply(candidate, pass)
+        }
         let files = waiting.filter { !isStructural($0) }
         for start in stride(from: 0, to: files.count, by: Self.width) {
             let group = Array(files[start..<min(files.count, start + Self.width)])
             await applyTogether(group, pass)
         }
-        for (candidate, _) in structural.filter({ vanishes($0.0) }).sorted(by: { $0.1 > $1.1 }) { await apply(candidate, pass) }
+        for (candidate, _) in structural.filter({ vanishes($0.0) }).sorted(by: { $0.1 > $1.1 }) {
+            await apply(candidate, pass)
+        }
     }
 
     /// The engine's thread takes each up again where its disk work ends; nothing of the candidates is shared across threads.
@@ -97,8 +101,13 @@ extension ContainerEngine {
             return
         }
         guard let staged = await stage(candidate, remote) else { return }
-        guard let state = await perform(
-            .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent), path, candidate, staged: staged)
+        guard
+            let state = await perform(
+                .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent),
+                path,
+                candidate,
+                staged: staged
+            )
         else { return }
         await settleApplied(remote, state, place, pass)
         candidate.synced = pass.syncedRow(candidate.id)
@@ -137,13 +146,17 @@ extension ContainerEngine {
             staged = name
         }
         let expected = Expectation.inode(LocalEvidence(found.state))
-        guard let state = await perform(
-            .publish(staged: staged, parent: found.place.folder, name: found.place.name, expecting: expected),
-            path,
-            candidate,
-            staged: staged
-        ) else { return }
-        if let old = candidate.synced, case .file(let file) = old.content { downloader.known.note(file.revision, of: candidate.id) }
+        guard
+            let state = await perform(
+                .publish(staged: staged, parent: found.place.folder, name: found.place.name, expecting: expected),
+                path,
+                candidate,
+                staged: staged
+            )
+        else { return }
+        if let old = candidate.synced, case .file(let file) = old.content {
+            downloader.known.note(file.revision, of: candidate.id)
+        }
         await settleApplied(remote, state, found.place, pass)
         candidate.found?.state = state
         if var row = pass.syncedRow(candidate.id) {
@@ -224,7 +237,11 @@ extension ContainerEngine {
         )
         guard case .success(let result)? = await act(mutation, path), let state = result.state else { return }
         let place = LocalPlace(folder: found.place.folder, name: name)
-        if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) } else { moves[state.key] = place }
+        if state.kind == .folder {
+            replica.folders.move(state.key, parent: place.folder, name: name)
+        } else {
+            moves[state.key] = place
+        }
         if !result.isUnchanged { noteWritten(place) }
     }
 
@@ -279,7 +296,8 @@ extension ContainerEngine {
             let name = found.place.name.numbered(number)
             let place = LocalPlace(folder: found.place.folder, name: name)
             let isTaken = (try? observe(place)) ?? nil != nil
-            let isTakenThere = ((try? replica.database.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
+            let isTakenThere =
+                ((try? replica.database.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
             guard !isTaken, !isTakenThere else { continue }
             let mutation = Mutation.move(
                 fromParent: found.place.folder,
@@ -395,9 +413,13 @@ extension ContainerEngine {
     private func noteNotEmpty(_ candidate: Candidate) {
         guard let found = candidate.found else { return }
         var somethingIsNew = true
-        if let folder = try? replica.tree.openFolder(key: found.state.key), let names = try? replica.tree.names(in: folder.raw) {
+        if let folder = try? replica.tree.openFolder(key: found.state.key),
+            let names = try? replica.tree.names(in: folder.raw)
+        {
             somethingIsNew = names.contains { name in
-                guard let row = try? replica.database.synced(at: Place(parent: candidate.id, name: name)) else { return true }
+                guard let row = try? replica.database.synced(at: Place(parent: candidate.id, name: name)) else {
+                    return true
+                }
                 return (try? replica.database.remote(row.id))??.isDeleted != true
             }
         }
@@ -427,7 +449,9 @@ extension ContainerEngine {
         pass.changes.upserts.append(row)
     }
 
-    private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? { pass.localFolders[item] ?? folderKey(of: item) }
+    private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
+        pass.localFolders[item] ?? folderKey(of: item)
+    }
 
     /// A value that carries the pass across tasks that all run on the engine's own thread.
     ///

@@ -26,7 +26,9 @@ extension ContainerEngine {
     private func look(at place: LocalPlace, _ work: Work, into pass: Pass) throws {
         // First of all: what lies in a folder that stays here has no item as its parent.
         if let path = path(of: place), let reason = localOnlyReason(place, path) {
-            let row = try knownItem(of: place.folder).flatMap { try replica.database.synced(at: Place(parent: $0, name: place.name)) }
+            let row = try knownItem(of: place.folder).flatMap {
+                try replica.database.synced(at: Place(parent: $0, name: place.name))
+            }
             return try collectLocalOnly(place, try observe(place), row, reason, work, into: pass)
         }
         guard let parent = try parentItem(of: place, work, into: pass) else {
@@ -56,7 +58,9 @@ extension ContainerEngine {
 
     /// A folder keeps its identity where it went: another one at its old name is new.
     private func livesElsewhere(_ row: SyncedItem, than place: LocalPlace) -> Bool {
-        guard row.content == .folder, let key = row.local?.key, let entry = replica.folders.entry(key) else { return false }
+        guard row.content == .folder, let key = row.local?.key, let entry = replica.folders.entry(key) else {
+            return false
+        }
         return LocalPlace(folder: entry.parent, name: entry.name) != place
     }
 
@@ -66,7 +70,13 @@ extension ContainerEngine {
         return try replica.database.synced(key: folder).first { $0.content == .folder }?.id
     }
 
-    private func collectNew(_ place: LocalPlace, _ parent: ItemID, _ state: LocalState, _ work: Work, into pass: Pass) throws {
+    private func collectNew(
+        _ place: LocalPlace,
+        _ parent: ItemID,
+        _ state: LocalState,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
         let there = try replica.database.remote(at: Place(parent: parent, name: place.name))
         let hasOneName = state.linkCount == 1 || state.kind == .folder
         let id: ItemID
@@ -101,7 +111,8 @@ extension ContainerEngine {
 
     /// The cloud's current revision, if it is one that this device has sent and was not told of.
     private func sentRevision(_ remote: RemoteItem) -> RevisionID? {
-        guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content != nil, file.content == sent.content,
+        guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content != nil,
+            file.content == sent.content,
             file.revision == sent.revision
         else { return nil }
         return sent.revision
@@ -110,7 +121,9 @@ extension ContainerEngine {
     /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by now
     /// nothing is known in that case.
     private func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
-        guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content else { return row }
+        guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content else {
+            return row
+        }
         var agreed = row ?? SyncedItem(remote, local: nil)
         agreed.content = remote.content
         agreed.local = nil
@@ -140,7 +153,9 @@ extension ContainerEngine {
 
     private func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
         if replica.deletions.contains(row.id) { return true }
-        if let folder = folderKey(of: row.place.parent), vanished.contains(LocalPlace(folder: folder, name: row.place.name)) {
+        if let folder = folderKey(of: row.place.parent),
+            vanished.contains(LocalPlace(folder: folder, name: row.place.name))
+        {
             return true
         }
         guard let key = row.local?.key else { return false }
@@ -200,7 +215,8 @@ extension ContainerEngine {
     /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,
     /// by which the content is found.
     private func waitsForStranded(_ row: SyncedItem, _ candidate: Candidate) throws -> Bool {
-        guard let local = row.local, local.isDataless, !undeliverable.contains(local.key), case .file(let file) = row.content,
+        guard let local = row.local, local.isDataless, !undeliverable.contains(local.key),
+            case .file(let file) = row.content,
             let place = moves[local.key], let state = try observe(place), state.key == local.key,
             state.placeholder?.revision == file.revision
         else { return false }
@@ -231,7 +247,8 @@ extension ContainerEngine {
             guard let target = try unlessGone({ () throws(Errno) in try self.target(of: place) }) else { return nil }
             return (.symlink(target: target), [:])
         }
-        guard let extended = try unlessGone({ () throws(Errno) in try self.extendedAttributes(of: place, state.key) }) else {
+        guard let extended = try unlessGone({ () throws(Errno) in try self.extendedAttributes(of: place, state.key) })
+        else {
             return nil
         }
         if state.kind == .folder { return (.folder, extended) }
@@ -261,7 +278,8 @@ extension ContainerEngine {
     /// Whether a whole file still has the bytes of its synced row. An inode's change time moves with its name and mode as well:
     /// then the driver's word counts, which sees every write.
     private func isUnchanged(_ state: LocalState, _ row: SyncedItem?, _ marks: LocalChange.Aspects) -> Bool {
-        guard !marks.contains(.content), let local = row?.local, !local.isDataless, local.key == state.key, local.size == state.size,
+        guard !marks.contains(.content), let local = row?.local, !local.isDataless, local.key == state.key,
+            local.size == state.size,
             local.modified == state.modified
         else { return false }
         return local.changed == state.changed || !marks.isEmpty
@@ -413,7 +431,9 @@ extension ContainerEngine {
     private func isWholeBelow(_ folder: ItemID) throws -> Bool {
         var isWhole = true
         for row in try replica.database.syncedSubtree(of: folder) where row.local?.isDataless == true {
-            guard let parent = folderKey(of: row.place.parent), let local = row.local, !undeliverable.contains(local.key) else { continue }
+            guard let parent = folderKey(of: row.place.parent), let local = row.local,
+                !undeliverable.contains(local.key)
+            else { continue }
             isWhole = false
             if fetching.count < 8 { fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
         }

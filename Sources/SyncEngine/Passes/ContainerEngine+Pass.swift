@@ -1,8 +1,8 @@
+import CloudClient
+import Driver
+import EngineCore
 import Glibc
 import Logging
-import Driver
-import CloudClient
-import EngineCore
 import Reconciliation
 import Replica
 import SystemPackage
@@ -59,7 +59,9 @@ extension ContainerEngine {
         for work in works {
             if verdicts[work] == nil { verdicts[work] = .done }
             if syncCount > 0, verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
-            if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent, changedAt[place] ?? 0 <= pass.seenUpTo {
+            if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent,
+                changedAt[place] ?? 0 <= pass.seenUpTo
+            {
                 // What was said since then is for the next pass.
                 changedAt[place] = nil
                 aspects[place] = nil
@@ -132,7 +134,12 @@ extension ContainerEngine {
                 guard let job = next.next() else { return }
                 group.addTask {
                     do throws(UploadError) {
-                        return (job.id, .success(try await uploader.readSmall(job.place, expecting: job.state, hasWriter: job.hasWriter)))
+                        return (
+                            job.id,
+                            .success(
+                                try await uploader.readSmall(job.place, expecting: job.state, hasWriter: job.hasWriter)
+                            )
+                        )
                     } catch {
                         return (job.id, .failure(error))
                     }
@@ -243,8 +250,11 @@ extension ContainerEngine {
 
     private func decision(_ candidate: Candidate) -> Decision {
         var agreed = candidate.agreed
-        if refusedMoves.contains(candidate.id) || candidate.isInTransit, let local = candidate.local { agreed?.place = local.place }
-        if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false {
+        if refusedMoves.contains(candidate.id) || candidate.isInTransit, let local = candidate.local {
+            agreed?.place = local.place
+        }
+        if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false
+        {
             return .send([.revive])
         }
         if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote, isOwnAnnouncement(remote),
@@ -282,7 +292,9 @@ extension ContainerEngine {
         candidate.verdict = .done
         guard let remote = candidate.remote, let found = candidate.found else { return }
         pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
-        if let manifest = candidate.read?.manifest, let content = candidate.read?.content { pass.manifests[content] = manifest }
+        if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
+            pass.manifests[content] = manifest
+        }
         if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
         if found.state.kind == .file { pass.written.append(found.place) }
     }

@@ -1,8 +1,8 @@
-import Logging
 import CLinux
 import Driver
 import EngineCore
 import Glibc
+import Logging
 import Replica
 import SystemPackage
 import UbiquityModel

@@ -1,10 +1,10 @@
 import CLinux
 import CloudClient
 import Driver
-import Logging
 import EngineCore
-import Reconciliation
 import Glibc
+import Logging
+import Reconciliation
 import Replica
 import SystemPackage
 package import UbiquityModel
@@ -23,7 +23,9 @@ extension ContainerEngine {
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
         var failures: [(ItemPath, Errno)] = []
         for start in stride(from: 0, to: wanted.count, by: Self.width) {
-            let group = wanted[start..<min(wanted.count, start + Self.width)].map { (path: $0.path, place: $0.place, size: $0.state.size) }
+            let group = wanted[start..<min(wanted.count, start + Self.width)].map {
+                (path: $0.path, place: $0.place, size: $0.state.size)
+            }
             await withTaskGroup(of: (ItemPath, Int64, Errno?).self) { tasks in
                 for item in group { tasks.addTask { (item.path, item.size, await self.bringHere(item.place)) } }
                 for await (path, size, error) in tasks {
@@ -72,7 +74,8 @@ extension ContainerEngine {
         }
         guard let opened, opened >= 0 else { return Errno(rawValue: -(opened ?? -EIO)) }
         defer { close(opened) }
-        guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key) else { return nil }
+        guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key)
+        else { return nil }
         return await host.filler.fetchWhole(file)
     }
 
@@ -109,13 +112,20 @@ extension ContainerEngine {
     }
 
     private func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
-        if let reason = localOnlyReason(item.place, item.path) { return ("stays on this device: \(reason.description)", false) }
-        guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content else {
+        if let reason = localOnlyReason(item.place, item.path) {
+            return ("stays on this device: \(reason.description)", false)
+        }
+        guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content
+        else {
             return ("not yet uploaded", true)
         }
         if let placeholder = item.state.placeholder {
-            guard placeholder.revision == file.revision, local.key == item.state.key else { return ("about to change", true) }
-        } else if local != LocalEvidence(item.state) || (core.isWaiting(.place(item.place)) && aspects[item.place] != nil) {
+            guard placeholder.revision == file.revision, local.key == item.state.key else {
+                return ("about to change", true)
+            }
+        } else if local != LocalEvidence(item.state)
+            || (core.isWaiting(.place(item.place)) && aspects[item.place] != nil)
+        {
             return ("not yet uploaded", true)
         }
         if file.content == nil || remote.isDeleted { return ("not yet uploaded", true) }
@@ -134,7 +144,11 @@ extension ContainerEngine {
             confirmed = try await cloud.confirm(container.id, revisions: group.map { ($0.row.id, $0.file.revision) })
         } catch {
             return group.map {
-                EvictOutcome(path: $0.item.path, refusal: "cannot be confirmed to be in the cloud (offline)", isTemporary: true)
+                EvictOutcome(
+                    path: $0.item.path,
+                    refusal: "cannot be confirmed to be in the cloud (offline)",
+                    isTemporary: true
+                )
             }
         }
         var outcomes: [EvictOutcome] = []

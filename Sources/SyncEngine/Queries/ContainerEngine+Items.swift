@@ -1,10 +1,10 @@
-import Logging
+import Driver
 import EngineCore
+import Logging
 import Reconciliation
 import Replica
 import SystemPackage
 package import UbiquityModel
-import Driver
 
 /// What is asked about items: their state, for the command line and for the extended attributes.
 extension ContainerEngine {
@@ -29,7 +29,13 @@ extension ContainerEngine {
             guard let state = try replica.tree.observe(in: folder.raw, name) else { throw EngineError.notFound(path) }
             let place = LocalPlace(folder: try InodeKey(descriptor: folder.raw), name: name)
             let row = try row(of: place, state)
-            return Resolved(path: path, place: place, state: state, row: row, remote: try row.flatMap { try replica.database.remote($0.id) })
+            return Resolved(
+                path: path,
+                place: place,
+                state: state,
+                row: row,
+                remote: try row.flatMap { try replica.database.remote($0.id) }
+            )
         } catch let error as EngineError {
             throw error
         } catch .noSuchFileOrDirectory as Errno, .notDirectory as Errno {
@@ -97,11 +103,15 @@ extension ContainerEngine {
             }
         let localOnly = item.path.isRoot ? nil : localOnlyReason(item.place, item.path)?.description
         let reason = localOnly ?? (kind == nil ? "only files, folders and symbolic links are sent" : nil)
-        let transfer = item.row.flatMap { meter.transfer(of: $0.id) } ?? newItems[item.state.key].flatMap { meter.transfer(of: $0) }
+        let transfer =
+            item.row.flatMap { meter.transfer(of: $0.id) }
+            ?? newItems[item.state.key].flatMap { meter.transfer(of: $0) }
         let state = state(of: item, isLocalOnly: reason != nil, transfer: transfer)
         let here = localBytes(item)
         var percent = item.state.size == 0 ? 100 : Int(min(100, here * 100 / max(1, item.state.size)))
-        if let transfer, transfer.bytesTotal > 0 { percent = Int(min(100, transfer.bytesDone * 100 / transfer.bytesTotal)) }
+        if let transfer, transfer.bytesTotal > 0 {
+            percent = Int(min(100, transfer.bytesDone * 100 / transfer.bytesTotal))
+        }
         if state == .current { percent = 100 }
         var revision: RevisionID?
         if case .file(let file)? = item.row?.content { revision = file.revision }
@@ -140,14 +150,18 @@ extension ContainerEngine {
         if isUnsent(item) { return .waiting }
         if transfer?.direction == .download { return .downloading }
         if item.state.isDataless { return .dataless }
-        if let row = item.row, let remote = item.remote, !Planner.sameContent(row.content, remote.content) { return .downloaded }
+        if let row = item.row, let remote = item.remote, !Planner.sameContent(row.content, remote.content) {
+            return .downloaded
+        }
         return .current
     }
 
     private func isUnsent(_ item: Resolved) -> Bool {
         guard let row = item.row, let local = row.local else { return true }
         if local.key != item.state.key { return true }
-        if item.state.kind == .file, !item.state.isDataless, local.size != item.state.size || local.modified != item.state.modified {
+        if item.state.kind == .file, !item.state.isDataless,
+            local.size != item.state.size || local.modified != item.state.modified
+        {
             return true
         }
         return core.isWaiting(.place(item.place)) && aspects[item.place] != nil

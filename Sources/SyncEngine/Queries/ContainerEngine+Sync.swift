@@ -1,7 +1,7 @@
-import Logging
-import Driver
 import CloudClient
+import Driver
 import EngineCore
+import Logging
 import Replica
 import UbiquityModel
 
@@ -12,7 +12,9 @@ extension ContainerEngine {
         let counts = try? replica.database.counts()
         let totals = meter.totals
         var shown = problems.values.sorted { $0.path < $1.path }
-        shown += refusedItems.sorted().map { ItemProblem(path: "", reason: "in the cloud, but cannot be represented here: \($0)") }
+        shown += refusedItems.sorted().map {
+            ItemProblem(path: "", reason: "in the cloud, but cannot be represented here: \($0)")
+        }
         return EngineStatus(
             connection: connectionState,
             connectionProblem: connectionProblem,
@@ -60,7 +62,9 @@ extension ContainerEngine {
         while true {
             drainChanges()
             if !heldDeletions.isEmpty {
-                throw .busy("\(heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`")
+                throw .busy(
+                    "\(heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`"
+                )
             }
             switch core.connection {
             case .off: throw .offline("this device was switched offline")
@@ -82,7 +86,9 @@ extension ContainerEngine {
                 return
             }
             if core.connection == .live, !core.unfinished.isEmpty {
-                if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }) { throw .itemsInError(failed) }
+                if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }) {
+                    throw .itemsInError(failed)
+                }
                 if core.unfinished.allSatisfy({ behindWriters.contains($0) }) {
                     throw .busy("changes of others wait for \(waitingNames().joined(separator: ", "))")
                 }

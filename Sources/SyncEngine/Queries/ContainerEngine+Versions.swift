@@ -1,8 +1,8 @@
-import Logging
 import CloudClient
 import Driver
 import EngineCore
 import Glibc
+import Logging
 import Replica
 import SystemPackage
 package import UbiquityModel
@@ -96,14 +96,20 @@ extension ContainerEngine {
     }
 
     /// The current revision as this device knows it: what whoever decides about versions has before them.
-    private func remoteRevision(of item: ItemID) -> RevisionID? { (try? replica.database.remote(item))?.content.revision }
+    private func remoteRevision(of item: ItemID) -> RevisionID? {
+        (try? replica.database.remote(item))?.content.revision
+    }
 
     /// The version becomes a file of its own beside the item.
     private func keepBeside(_ path: ItemPath, _ version: ItemVersion) async throws(EngineError) {
         guard let name = path.last else { throw .failed("the root has no versions") }
         let content: OwnedDescriptor
         do throws(FillError) { content = try await fetchVersion(version) } catch { throw .failed("\(path): \(error)") }
-        try await write(OwnedFile(content), as: try freeName(name.labelled(version.device), in: path.parent), in: path.parent)
+        try await write(
+            OwnedFile(content),
+            as: try freeName(name.labelled(version.device), in: path.parent),
+            in: path.parent
+        )
     }
 
     /// Makes a new file through the mount, as a program would: it is then sent like any other.
@@ -130,7 +136,10 @@ extension ContainerEngine {
         do throws(EngineError) {
             try await write(file, as: try freeName(lastName.labelled(deviceName), in: folder), in: folder)
         } catch {
-            logger.error("bytes written to a replaced file are not kept", metadata: ["name": "\(lastName)", "why": "\(error)"])
+            logger.error(
+                "bytes written to a replaced file are not kept",
+                metadata: ["name": "\(lastName)", "why": "\(error)"]
+            )
         }
     }
 
@@ -142,7 +151,9 @@ extension ContainerEngine {
             if count < 0 { return errno }
             var offset = 0
             while offset < count {
-                let written = buffer.withUnsafeBytes { Glibc.write(output, $0.baseAddress.map { $0 + offset }, count - offset) }
+                let written = buffer.withUnsafeBytes {
+                    Glibc.write(output, $0.baseAddress.map { $0 + offset }, count - offset)
+                }
                 if written < 0 { return errno }
                 offset += written
             }
@@ -231,7 +242,9 @@ extension ContainerEngine {
     func versionListing(of path: ItemPath) async -> Result<VersionListing, Errno> {
         do throws(EngineError) {
             let item = try resolve(path)
-            if item.state.kind == .folder { return .success(VersionListing(versions: [], children: conflictedChildren(of: path))) }
+            if item.state.kind == .folder {
+                return .success(VersionListing(versions: [], children: conflictedChildren(of: path)))
+            }
             guard let row = item.row else { return .success(VersionListing()) }
             do throws(CloudError) {
                 let versions = try await cloud.versions(container.id, item: row.id)
@@ -284,7 +297,11 @@ extension ContainerEngine {
     func removeVersion(path: ItemPath, revision: RevisionID) async {
         do throws(EngineError) {
             let row = try syncedRow(path)
-            try await commit(path, row.id, .resolve(versions: [revision], winner: nil, base: remoteRevision(of: row.id)))
+            try await commit(
+                path,
+                row.id,
+                .resolve(versions: [revision], winner: nil, base: remoteRevision(of: row.id))
+            )
         } catch {
             logger.warning("a version is not removed", metadata: ["path": "\(path)", "why": "\(error)"])
         }

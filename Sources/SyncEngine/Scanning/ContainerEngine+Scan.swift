@@ -1,6 +1,6 @@
 import Driver
-import Logging
 import EngineCore
+import Logging
 import Replica
 import SystemPackage
 import UbiquityModel
@@ -16,7 +16,10 @@ extension ContainerEngine {
             do {
                 opened = try replica.tree.openFolder(key: folder.key)
             } catch {
-                logger.error("a folder cannot be read", metadata: ["path": "\(String(describing: replica.folders.path(of: folder.key)))"])
+                logger.error(
+                    "a folder cannot be read",
+                    metadata: ["path": "\(String(describing: replica.folders.path(of: folder.key)))"]
+                )
                 continue
             }
             try scanFolder(opened, folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders)
@@ -39,11 +42,17 @@ extension ContainerEngine {
                 replica.folders.insert(state.key, parent: key, name: name)
                 folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
             }
-            if !onlyFolders, row?.local?.key != state.key, state.kind != .other, try !replica.database.synced(key: state.key).isEmpty {
+            if !onlyFolders, row?.local?.key != state.key, state.kind != .other,
+                try !replica.database.synced(key: state.key).isEmpty
+            {
                 // It was moved while nobody looked.
-                if state.linkCount == 1 || state.kind == .folder { moves[state.key] = LocalPlace(folder: key, name: name) }
+                if state.linkCount == 1 || state.kind == .folder {
+                    moves[state.key] = LocalPlace(folder: key, name: name)
+                }
             }
-            if !onlyFolders, state.kind != .other, !matches(state, row) { markScanned(LocalPlace(folder: key, name: name)) }
+            if !onlyFolders, state.kind != .other, !matches(state, row) {
+                markScanned(LocalPlace(folder: key, name: name))
+            }
         }
         if !onlyFolders { for name in rows.keys.sorted() { markScanned(LocalPlace(folder: key, name: name)) } }
     }

@@ -1,7 +1,7 @@
-import Logging
 import Chunking
 import CloudClient
 import EngineCore
+import Logging
 import Reconciliation
 import Replica
 import UbiquityModel
@@ -30,7 +30,9 @@ extension ContainerEngine {
         for send in inOrder(admitted) {
             guard let prepared = try prepare(send, pass) else { continue }
             let size = prepared.chunks.reduce(0) { $0 + $1.1.count }
-            if operations + prepared.operations.count > Self.operationsPerCommit || bytes + size > Self.commitBytes, !batch.isEmpty {
+            if operations + prepared.operations.count > Self.operationsPerCommit || bytes + size > Self.commitBytes,
+                !batch.isEmpty
+            {
                 try await commit(batch, pass)
                 (batch, operations, bytes) = ([], 0, 0)
             }
@@ -44,13 +46,19 @@ extension ContainerEngine {
     /// Folders before what lies in them; deletions last, and there the other way round.
     private func inOrder(_ sends: [PlannedSend]) -> [PlannedSend] {
         func depth(_ send: PlannedSend) -> Int {
-            if let found = send.candidate.found { return replica.folders.path(of: found.place.folder)?.names.count ?? 0 }
+            if let found = send.candidate.found {
+                return replica.folders.path(of: found.place.folder)?.names.count ?? 0
+            }
             return remotePath(of: send.candidate.id).names.count
         }
-        let keyed = sends.enumerated().map { (offset: $0.offset, depth: depth($0.element), isDeletion: isDeletion($0.element), send: $0.element) }
+        let keyed = sends.enumerated().map {
+            (offset: $0.offset, depth: depth($0.element), isDeletion: isDeletion($0.element), send: $0.element)
+        }
         return keyed.sorted { left, right in
             if left.isDeletion != right.isDeletion { return right.isDeletion }
-            if left.depth != right.depth { return left.isDeletion ? left.depth > right.depth : left.depth < right.depth }
+            if left.depth != right.depth {
+                return left.isDeletion ? left.depth > right.depth : left.depth < right.depth
+            }
             return left.offset < right.offset
         }.map(\.send)
     }
@@ -68,7 +76,9 @@ extension ContainerEngine {
         guard !ids.isEmpty else { return sends }
         let total = (try? replica.database.counts().synced) ?? 0
         let isHeld = ids.contains { heldDeletions.contains($0) }
-        if !isHeld, deletionGuard.admits(ids.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) { return sends }
+        if !isHeld, deletionGuard.admits(ids.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) {
+            return sends
+        }
         if isHeld, deletionGuard.admitsConfirmed(at: now) {
             heldDeletions.subtract(ids)
             storeHeld()
@@ -86,7 +96,8 @@ extension ContainerEngine {
     /// stays.
     private func tidiesRepository(_ candidate: Candidate) -> Bool {
         let names = remotePath(of: candidate.id).names
-        guard let index = names.lastIndex(where: { $0.bytes.elementsEqual(".git".utf8) }), index < names.count - 1 else {
+        guard let index = names.lastIndex(where: { $0.bytes.elementsEqual(".git".utf8) }), index < names.count - 1
+        else {
             return false
         }
         return (try? resolve(ItemPath(Array(names[...index])))) != nil
@@ -194,7 +205,11 @@ extension ContainerEngine {
         case .symlink(let target): return (.symlink(target: target), Manifest())
         case .unread, .read, .unchanged, .dataless:
             guard let read = candidate.read else { return nil }
-            let file = FileContent(revision: revision(candidate, read.content), content: read.content, size: read.state.size)
+            let file = FileContent(
+                revision: revision(candidate, read.content),
+                content: read.content,
+                size: read.state.size
+            )
             return (.file(file), read.manifest)
         }
     }
@@ -238,7 +253,9 @@ extension ContainerEngine {
         let operations = batch.flatMap { $0.operations.map(\.operation) }
         let answer = try await cloud.commit(container.id, operations: operations, frames: frames, clock: wallClock)
         meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
-        guard answer.outcomes.count == operations.count else { throw CloudError.malformed("outcomes are missing from the answer") }
+        guard answer.outcomes.count == operations.count else {
+            throw CloudError.malformed("outcomes are missing from the answer")
+        }
         var outcomes = answer.outcomes[...]
         for prepared in batch {
             for (operation, send) in prepared.operations {

@@ -40,7 +40,11 @@ struct Uploader: Sendable {
     let meter: TransferMeter
 
     /// Reads a small file whole.
-    func readSmall(_ place: LocalPlace, expecting state: LocalState, hasWriter: Bool) async throws(UploadError) -> ReadContent {
+    func readSmall(
+        _ place: LocalPlace,
+        expecting state: LocalState,
+        hasWriter: Bool
+    ) async throws(UploadError) -> ReadContent {
         let (replica, key) = (replica, key)
         let outcome = try? await BlockingPool.shared.run { () -> Result<ReadContent, UploadError> in
             var chunks: [ChunkID: [UInt8]] = [:]
@@ -74,7 +78,9 @@ struct Uploader: Sendable {
                 batch = []
                 bytesInBatch = 0
             }
-            let outcome = Self.read(place, expecting: state, hasWriter: hasWriter, replica: replica, key: key) { id, bytes in
+            let outcome = Self.read(place, expecting: state, hasWriter: hasWriter, replica: replica, key: key) {
+                id,
+                bytes in
                 if isStopped.withLock({ $0 }) { throw UploadError.changed }
                 batch.append((id, Array(bytes)))
                 bytesInBatch += bytes.count

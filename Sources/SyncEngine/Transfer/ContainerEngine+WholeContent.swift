@@ -1,8 +1,8 @@
-import Logging
 import Chunking
-import Driver
 import CloudClient
+import Driver
 import EngineCore
+import Logging
 import Replica
 import SystemPackage
 import UbiquityModel
@@ -13,7 +13,12 @@ extension ContainerEngine {
     private static let insidePass: Int64 = 1024 * 1024
 
     /// The staged file's name; `nil` with a verdict when it is not there yet.
-    func wholeContent(_ candidate: Candidate, _ remote: RemoteItem, _ file: FileContent, _ found: Candidate.Found) async -> String? {
+    func wholeContent(
+        _ candidate: Candidate,
+        _ remote: RemoteItem,
+        _ file: FileContent,
+        _ found: Candidate.Found
+    ) async -> String? {
         if mount?.hasWriter(found.state.key) ?? false {
             // It could not be published: only what is closed is replaced.
             waitingForClose[found.state.key, default: []].formUnion(candidate.works)
@@ -80,7 +85,10 @@ extension ContainerEngine {
         do {
             prepared = try await BlockingPool.shared.run {
                 let staged = StagedContent(try replica.staging.partFile(file.revision))
-                return (staged, try LocalChunks.reuse(for: manifest, in: staged, at: place, row: row, replica: replica, key: key))
+                return (
+                    staged,
+                    try LocalChunks.reuse(for: manifest, in: staged, at: place, row: row, replica: replica, key: key)
+                )
             }
         } catch let error as Errno {
             throw .system(error)
@@ -129,7 +137,9 @@ enum LocalChunks {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Manifest.maximumChunkSize, alignment: 16)
         defer { buffer.deallocate() }
         for entry in ChunkIndex(manifest).entries {
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(entry.range.upperBound - entry.range.lowerBound)])
+            let part = UnsafeMutableRawBufferPointer(
+                rebasing: buffer[..<Int(entry.range.upperBound - entry.range.lowerBound)]
+            )
             if try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound, key) { continue }
             if let range = old[entry.chunk], let raw = file?.raw, range.count == entry.range.count,
                 try isRight(part, entry.chunk, from: raw, at: range.lowerBound, key)

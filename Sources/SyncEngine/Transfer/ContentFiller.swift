@@ -42,6 +42,8 @@ package final class ContentFiller: Sendable {
         var wantsWhole = false
         /// Reading goes on, or the handle has been open for a while: the rest follows.
         var wantsRest = false
+        /// A moment from now that will be so, if it stays open.
+        var restIsDue = false
         var source: Source?
         var window = ContentFiller.smallestWindow
         var lastEnd: Int64 = 0
@@ -79,6 +81,19 @@ package final class ContentFiller: Sendable {
         state.withLock { state in
             state.files[ObjectIdentifier(file), default: FileState(file: file)].openCount += 1
         }
+    }
+
+    /// A program that may fetch content has opened it, or has read from it: if it stays open for a while, the rest follows. Not for
+    /// those that may not, however long they keep it open.
+    package func restMayFollow(of file: PlaceholderFile) {
+        let isNew: Bool = state.withLock { state in
+            let id = ObjectIdentifier(file)
+            guard let entry = state.files[id], entry.openCount > 0 else { return false }
+            guard !entry.wantsRest, !entry.restIsDue else { return false }
+            state.files[id]?.restIsDue = true
+            return true
+        }
+        guard isNew else { return }
         Task { [weak self] in
             try? await Task.sleep(for: Self.openBeforeRest)
             self?.wantRest(of: file)
@@ -125,11 +140,14 @@ package final class ContentFiller: Sendable {
             return ContentRequest(cancel: {})
         }
         if start { startPump(file) }
+        restMayFollow(of: file)
         return ContentRequest { [weak self] in self?.cancel(number, of: id) }
     }
 
     private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
-        if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window, entry.lastEnd > 0 {
+        if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window,
+            entry.lastEnd > 0
+        {
             entry.window = min(entry.window * 2, Self.largestWindow)
             if entry.window == Self.largestWindow { entry.wantsRest = true }
         } else {
@@ -147,6 +165,7 @@ package final class ContentFiller: Sendable {
     private func wantRest(of file: PlaceholderFile) {
         let id = ObjectIdentifier(file)
         let start: Bool = state.withLock { state in
+            state.files[id]?.restIsDue = false
             guard var entry = state.files[id], entry.openCount > 0, !state.isOffline else { return false }
             entry.wantsRest = true
             let start = !entry.isPumping
@@ -190,7 +209,8 @@ package final class ContentFiller: Sendable {
     func contentArrived(for item: ItemID) {
         let files: [PlaceholderFile] = state.withLock { state in
             var files = [PlaceholderFile]()
-            for (id, entry) in state.files where !entry.isPumping && entry.source?.item == item && !entry.waiters.isEmpty {
+            for (id, entry) in state.files
+            where !entry.isPumping && entry.source?.item == item && !entry.waiters.isEmpty {
                 state.files[id]?.source = nil
                 state.files[id]?.isPumping = true
                 files.append(entry.file)
@@ -260,7 +280,14 @@ package final class ContentFiller: Sendable {
             if !file.isDiscarded, !file.isWhole {
                 let first = entry.waiters.min { $0.key < $1.key }?.value
                 if let first, let start = file.missing(in: first.range).first?.lowerBound {
-                    return start..<min(size, max(min(first.range.upperBound, start + Self.largestWindow), start + min(entry.window, largest)))
+                    return
+                        start..<min(
+                            size,
+                            max(
+                                min(first.range.upperBound, start + Self.largestWindow),
+                                start + min(entry.window, largest)
+                            )
+                        )
                 }
                 if entry.wantsWhole || (entry.wantsRest && entry.openCount > 0), room >= Self.largestWindow {
                     if let start = file.missing(in: 0..<size).first?.lowerBound {
@@ -330,7 +357,9 @@ package final class ContentFiller: Sendable {
         Task { [weak self] in
             try? await Task.sleep(for: Self.longestWaitForAuthor)
             guard let self else { return }
-            let late = self.state.withLock { state in numbers.compactMap { state.files[id]?.waiters.removeValue(forKey: $0) } }
+            let late = self.state.withLock { state in
+                numbers.compactMap { state.files[id]?.waiters.removeValue(forKey: $0) }
+            }
             for waiter in late { waiter.completion(.timedOut) }
         }
     }

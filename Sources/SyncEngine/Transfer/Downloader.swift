@@ -59,7 +59,10 @@ struct Downloader: Sendable {
     }
 
     /// A newer revision has taken the item's place while somebody still has the old one open.
-    private func sourceOfOldRevision(_ item: ItemID, _ revision: RevisionID) async throws(FillError) -> ContentFiller.Source {
+    private func sourceOfOldRevision(
+        _ item: ItemID,
+        _ revision: RevisionID
+    ) async throws(FillError) -> ContentFiller.Source {
         let versions: [ItemVersion]
         do { versions = try await cloud.versions(container, item: item) } catch { throw .cloud(error) }
         guard let version = versions.first(where: { $0.revision == revision }) else { throw .gone }
@@ -122,7 +125,9 @@ struct Downloader: Sendable {
                 switch error {
                 case .cloud(.offline) where attempt < Self.attempts, .corrupted where attempt < 2:
                     attempt += 1
-                    do { try await Task.sleep(for: .milliseconds(150) * (1 << attempt)) } catch { throw .cloud(.cancelled) }
+                    do { try await Task.sleep(for: .milliseconds(150) * (1 << attempt)) } catch {
+                        throw .cloud(.cancelled)
+                    }
                 case .cloud, .system, .corrupted, .gone: throw error
                 }
             }
@@ -161,7 +166,9 @@ struct Downloader: Sendable {
             if let failure = failure.withLock({ $0 }) { throw failure }
             throw .cloud(error)
         }
-        guard received.withLock({ $0 }) == order.count else { throw .cloud(.malformed("chunks are missing from the answer")) }
+        guard received.withLock({ $0 }) == order.count else {
+            throw .cloud(.malformed("chunks are missing from the answer"))
+        }
     }
 
     private func write(
@@ -189,7 +196,8 @@ struct Downloader: Sendable {
     }
 
     /// Database and disk, off the cooperative pool.
-    private func disk<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws(FillError) -> Value {
+    private func disk<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws(FillError) -> Value
+    {
         do {
             return try await BlockingPool.shared.run(body)
         } catch {

@@ -23,7 +23,11 @@ final class StagedContent: ContentDestination {
     }
 
     /// Returns how many bytes there were, at most the buffer's size.
-    static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    static func read(
+        _ descriptor: Int32,
+        into buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64
+    ) throws(Errno) -> Int {
         try checked(clinux_pread(descriptor, buffer.baseAddress, buffer.count, offset))
     }
 

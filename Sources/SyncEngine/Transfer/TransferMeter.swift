@@ -23,7 +23,9 @@ final class TransferMeter: Sendable {
     func begin(_ item: ItemID, path: String, direction: TransferStatus.Direction, total: Int64) -> UInt64 {
         state.withLock { state in
             state.nextToken += 1
-            state.entries[state.nextToken] = (item, Entry(path: path, direction: direction, bytesDone: 0, bytesTotal: total))
+            state.entries[state.nextToken] = (
+                item, Entry(path: path, direction: direction, bytesDone: 0, bytesTotal: total)
+            )
             return state.nextToken
         }
     }

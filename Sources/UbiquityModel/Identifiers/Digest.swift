@@ -21,7 +21,9 @@ package struct Digest<Kind>: Hashable, Sendable, Comparable {
         var result = [UInt8]()
         result.reserveCapacity(32)
         for word in [words.0, words.1, words.2, words.3] {
-            for shift in stride(from: 56, through: 0, by: -8) { result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+            for shift in stride(from: 56, through: 0, by: -8) {
+                result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+            }
         }
         return result
     }

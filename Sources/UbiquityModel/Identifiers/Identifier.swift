@@ -35,7 +35,9 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
         var result = [UInt8]()
         result.reserveCapacity(16)
         for word in [high, low] {
-            for shift in stride(from: 56, through: 0, by: -8) { result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+            for shift in stride(from: 56, through: 0, by: -8) {
+                result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+            }
         }
         return result
     }

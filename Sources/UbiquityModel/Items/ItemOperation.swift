@@ -12,11 +12,23 @@ package struct ItemOperation: Hashable, Sendable {
 
     package enum Action: Hashable, Sendable {
         /// A new item. A file's content must be in the cloud; the answer is `missingChunks` otherwise.
-        case create(place: Place, content: ItemContent, attributes: ItemAttributes, manifest: Manifest, edited: Timestamp)
+        case create(
+            place: Place,
+            content: ItemContent,
+            attributes: ItemAttributes,
+            manifest: Manifest,
+            edited: Timestamp
+        )
         /// Name, size and times of a new file whose content comes later, by `create` with the same item and revision.
         case announce(place: Place, content: FileContent, attributes: ItemAttributes)
         /// New content for an item: a file's, or a symlink's target. `base` is the revision that its author had seen.
-        case edit(base: RevisionID?, content: ItemContent, attributes: ItemAttributes, manifest: Manifest, edited: Timestamp)
+        case edit(
+            base: RevisionID?,
+            content: ItemContent,
+            attributes: ItemAttributes,
+            manifest: Manifest,
+            edited: Timestamp
+        )
         case move(to: Place)
         /// Attributes that are nil stay. `extended` replaces the whole set.
         case setAttributes(modified: Timestamp?, mode: UInt16?, extended: [[UInt8]: [UInt8]]?)

@@ -64,7 +64,8 @@ import UbiquityModel
         _ = try await catalog.join(secrets[1], as: device("tablet", token: [4]), now: time(6))
     }
 
-    @Test func `an old nonce voids the codes of the identity that it was, and revoked ones get no other`() async throws {
+    @Test func `an old nonce voids the codes of the identity that it was, and revoked ones get no other`() async throws
+    {
         let test = try await TestCatalog()
         let catalog = test.catalog
         let token = test.scope.token

@@ -238,7 +238,9 @@ import UbiquityModel
     @Test func `manifests are measured before they are read`() async throws {
         let test = try await TestCatalog()
         let files = [TestFile("one", "two"), TestFile("three")]
-        for (file, name) in zip(files, ["a", "b"]) { _ = try await test.commit([try file.create(name)], chunks: file.records) }
+        for (file, name) in zip(files, ["a", "b"]) {
+            _ = try await test.commit([try file.create(name)], chunks: file.records)
+        }
         let contents = files.compactMap { file -> ContentID? in
             if case .file(let content) = file.content { content.content } else { nil }
         }
@@ -260,7 +262,10 @@ import UbiquityModel
         }
         _ = try await test.commit(folders)
         for made in folders.reversed() {
-            _ = try await test.commit([ItemOperation(id: .random(), item: made.item, action: .delete(base: nil))], now: 2_000)
+            _ = try await test.commit(
+                [ItemOperation(id: .random(), item: made.item, action: .delete(base: nil))],
+                now: 2_000
+            )
         }
         var listed = [DeletedItem]()
         var after: DeletedPosition?

@@ -249,7 +249,10 @@ import UbiquityModel
             case 9: _ = world.commit(item, .resolve(versions: world.conflicts(item), winner: base, base: nil))
             case 10:
                 if let base {
-                    _ = world.commit(item, .restore(version: base, as: world.fresh(), base: nil, edited: seconds(edited)))
+                    _ = world.commit(
+                        item,
+                        .restore(version: base, as: world.fresh(), base: nil, edited: seconds(edited))
+                    )
                 }
             default:
                 let content = content(world.fresh(), text).file

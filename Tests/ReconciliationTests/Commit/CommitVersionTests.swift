@@ -53,7 +53,10 @@ import UbiquityModel
 
     @Test func `a conflict resolved differently elsewhere is a conflict again`() throws {
         var conflict = try Conflict()
-        _ = conflict.world.commit(conflict.file, .resolve(versions: conflict.losers, winner: conflict.winner, base: nil))
+        _ = conflict.world.commit(
+            conflict.file,
+            .resolve(versions: conflict.losers, winner: conflict.winner, base: nil)
+        )
         let other = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[1], base: nil)
         let item = try #require(conflict.world.commit(conflict.file, other, device: "bert").item)
         #expect(conflict.world.current(conflict.file) == conflict.losers[1])
@@ -65,8 +68,11 @@ import UbiquityModel
         var conflict = try Conflict()
         let (_, foreign) = try conflict.world.file("b", "other")
         let before = try #require(conflict.world.items[conflict.file])
-        #expect(conflict.world.commit(conflict.file, .resolve(versions: [foreign], winner: nil, base: nil)).item == before)
-        guard case .invalid = conflict.world.commit(conflict.file, .resolve(versions: [], winner: foreign, base: nil)) else {
+        #expect(
+            conflict.world.commit(conflict.file, .resolve(versions: [foreign], winner: nil, base: nil)).item == before
+        )
+        guard case .invalid = conflict.world.commit(conflict.file, .resolve(versions: [], winner: foreign, base: nil))
+        else {
             Issue.record("a foreign version became the file")
             return
         }

@@ -6,7 +6,9 @@ import UbiquityModel
     private let id = ItemID(high: 1, low: 1)
     private let attributes = ItemAttributes(modified: Timestamp(nanoseconds: 5), mode: 0o644)
 
-    private func contentID(_ revision: UInt64) -> ContentID? { ContentID(bytes: [UInt8](repeating: UInt8(revision), count: 32)) }
+    private func contentID(_ revision: UInt64) -> ContentID? {
+        ContentID(bytes: [UInt8](repeating: UInt8(revision), count: 32))
+    }
 
     private func content(_ revision: UInt64) -> FileContent {
         FileContent(
@@ -19,7 +21,14 @@ import UbiquityModel
     private func place(_ name: String) throws -> Place { Place(parent: .root, name: try Name(name)) }
 
     private func remote(_ revision: UInt64, _ name: String = "a", isDeleted: Bool = false) throws -> RemoteItem {
-        RemoteItem(id: id, place: try place(name), content: .file(content(revision)), attributes: attributes, position: 1, isDeleted: isDeleted)
+        RemoteItem(
+            id: id,
+            place: try place(name),
+            content: .file(content(revision)),
+            attributes: attributes,
+            position: 1,
+            isDeleted: isDeleted
+        )
     }
 
     private func local(_ content: LocalContent, _ name: String = "a") throws -> LocalItem {
@@ -28,7 +37,10 @@ import UbiquityModel
 
     @Test func `an absence is a deletion only when it was recorded`() throws {
         let synced = AgreedItem(try remote(1))
-        #expect(Planner.decide(local: nil, synced: synced, remote: try remote(1), deletionIsLogged: false) == .apply([.appear]))
+        #expect(
+            Planner.decide(local: nil, synced: synced, remote: try remote(1), deletionIsLogged: false)
+                == .apply([.appear])
+        )
         let revision = content(1).revision
         #expect(
             Planner.decide(local: nil, synced: synced, remote: try remote(1), deletionIsLogged: true)
@@ -38,7 +50,10 @@ import UbiquityModel
 
     @Test func `edit against delete keeps the edit, on either side`() throws {
         let synced = AgreedItem(try remote(1))
-        #expect(Planner.decide(local: nil, synced: synced, remote: try remote(2), deletionIsLogged: true) == .apply([.appear]))
+        #expect(
+            Planner.decide(local: nil, synced: synced, remote: try remote(2), deletionIsLogged: true)
+                == .apply([.appear])
+        )
         let edited = try local(.read(try #require(contentID(3)), size: 10))
         #expect(
             Planner.decide(local: edited, synced: synced, remote: try remote(1, isDeleted: true))
@@ -47,7 +62,11 @@ import UbiquityModel
     }
 
     @Test func `a newer revision replaces what is unchanged here`() throws {
-        let decision = Planner.decide(local: try local(.unchanged), synced: AgreedItem(try remote(1)), remote: try remote(2))
+        let decision = Planner.decide(
+            local: try local(.unchanged),
+            synced: AgreedItem(try remote(1)),
+            remote: try remote(2)
+        )
         #expect(decision == .apply([.replace]))
     }
 

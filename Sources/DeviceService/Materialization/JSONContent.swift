@@ -1,0 +1,48 @@
+/// JSON that is passed on as it is: what a later version wrote into a file of ours, and this one does not know.
+enum JSONContent: Sendable, Hashable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONContent])
+    case object([String: JSONContent])
+
+    var string: String? { if case .string(let text) = self { text } else { nil } }
+    var array: [JSONContent]? { if case .array(let elements) = self { elements } else { nil } }
+    var object: [String: JSONContent]? { if case .object(let fields) = self { fields } else { nil } }
+}
+
+extension JSONContent: Codable {
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONContent].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONContent].self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import CFuse3
+import CLinux
+import Glibc
+import Logging
+import Replica
+import Synchronization
+import SystemPackage
+
+/// Answers to OPEN and CREATE: which way the content takes, and what follows from it.
+extension Filesystem {
+    var mayPass: Bool { passthrough.setup != nil }
+
+    /// Answers an OPEN, or a CREATE if there is an entry; now or later.
+    func reply(_ request: Request, _ handle: Handle, created entry: stat? = nil) {
+        let node = handle.node
+        while true {
+            let choice = node.chooseRoute(isStreaming: handle.dataless != nil, mayPass: mayPass) { [self] in
+                worker.run { [self] in reply(request, handle, created: entry) }
+            }
+            switch choice {
+            case .waits: return
+            case .bind: bind(handle)
+            case .route(let route):
+                handle.setRoute(route)
+                return send(request, handle, route, entry)
+            }
+        }
+    }
+
+    private func send(_ request: Request, _ handle: Handle, _ route: Route, _ entry: stat?) {
+        var opened = clinux_fuse_opened()
+        switch route {
+        case .passthrough(let id):
+            opened.backing = id
+            opened.flags = UInt32(CLINUX_FOPEN_PASSTHROUGH | CLINUX_FOPEN_NOFLUSH)
+            backings.noteUse(handle.node)
+            begin(direct: handle)
+        case .uncached: opened.flags = UInt32(CLINUX_FOPEN_DIRECT_IO | CLINUX_FOPEN_NOFLUSH)
+        // Whatever is in the page cache is right: content changes through the kernel, or in a new inode. A mapping's pages are written
+        // when the file is closed.
+        case .cached:
+            opened.flags = UInt32(CLINUX_FOPEN_KEEP_CACHE) | (handle.isWritable ? 0 : UInt32(CLINUX_FOPEN_NOFLUSH))
+        }
+        let number = open.insert(.file(handle))
+        opened.handle = number
+        let result: Int32
+        if var status = entry {
+            var created = clinux_fuse_created()
+            clinux_fuse_set_created(&created, handle.node.id, &status)
+            created.opened = opened
+            result = withUnsafeBytes(of: &created) { request.send($0) }
+        } else {
+            result = withUnsafeBytes(of: &opened) { request.send($0) }
+        }
+        guard result != 0 else { return }
+        // The caller was interrupted: neither RELEASE nor FORGET will come.
+        release(number)
+        if entry != nil { forget(fuse_ino_t(handle.node.id), 1) }
+    }
+
+    // MARK: Binding
+
+    private func bind(_ handle: Handle) {
+        let node = handle.node
+        var id: Int32?
+        do throws(Errno) {
+            guard let channel = passthrough.setup?.channel else { throw .notSupported }
+            let file = try fileToBind(handle, channel)
+            id = try channel.open(connection: connection.load(ordering: .relaxed), file: file.raw)
+        } catch {
+            logger.debug("no passthrough for a file", metadata: ["why": "\(error)"])
+        }
+        let waiting = node.endBinding(id)
+        if id != nil { keepBound(node) }
+        for continuation in waiting { continuation() }
+    }
+
+    private func fileToBind(_ handle: Handle, _ channel: BackingChannel) throws(Errno) -> SharedDescriptor {
+        let path = try descriptor(of: handle.node)
+        // A path alone counts as no use of the inode (`isMapped`). The helper makes one of what it is given.
+        guard channel.needsWritableFiles else { return path }
+        return try makingRoom { () throws(Errno) in SharedDescriptor(try checked(clinux_reopen(path.raw, O_RDWR))) }
+    }
+
+    private func keepBound(_ node: Node) {
+        for surplus in backings.insert(node) where !unbind(surplus) {
+            if surplus.state.withLock({ $0.direct > 0 }) { _ = backings.insert(surplus) }
+        }
+    }
+
+    /// Gives a node's backing file up, if no handle uses it.
+    @discardableResult
+    func unbind(_ node: Node) -> Bool {
+        guard node.kind == .file, let id = node.takeBacking() else { return false }
+        close(backing: id)
+        backings.remove(node)
+        return true
+    }
+
+    func endRoute(of handle: Handle) {
+        guard handle.isRouted else { return }
+        if let id = handle.node.endRoute(isDirect: handle.isDirect) {
+            close(backing: id)
+            backings.remove(handle.node)
+        }
+    }
+
+    private func close(backing id: Int32) {
+        passthrough.setup?.channel.close(connection: connection.load(ordering: .relaxed), id: id)
+    }
+
+    // MARK: What is written without our seeing it
+
+    private func begin(direct handle: Handle) {
+        let node = handle.node
+        let status = handle.isWritable ? try? diskStatus(descriptor(of: node)) : nil
+        node.state.withLock { state in
+            state.mayBeMapped = true
+            if handle.mayMap { state.mayBeMappedForWriting = true }
+            if state.written == nil { state.written = status.map { WrittenEvidence($0) } }
+        }
+        handle.dropDescriptor()
+        if handle.isWritable { writerWatch.noteWriter() }
+    }
+
+    /// Looks whether a file was written to, and reports it.
+    func noteDirectWriting(_ handle: Handle) {
+        guard handle.isWritable, handle.isDirect else { return }
+        let node = handle.node
+        guard let status = try? diskStatus(descriptor(of: node)) else { return }
+        let now = WrittenEvidence(status)
+        let isTooFresh = passthrough.setup?.hasFineTimes == false && now.isTooFresh()
+        let isWritten = node.state.withLock { state in
+            guard let before = state.written else { return false }
+            guard before != now || isTooFresh else { return false }
+            state.written = now
+            state.wasWrittenDirectly = true
+            return true
+        }
+        guard isWritten else { return }
+        noteWritten(node)
+        // Stores to a mapping move the disk's times, and the kernel's own stay as they were.
+        if handle.mayMap { notices.push(.attributes(node: node.id)) }
+    }
+
+    /// The last look at what a handle wrote. Whether it, or another one of its kind, wrote anything.
+    func endDirectWriting(_ handle: Handle) -> Bool {
+        guard handle.isWritable, handle.isDirect else { return false }
+        noteDirectWriting(handle)
+        return handle.node.state.withLock { state in
+            let wrote = state.wasWrittenDirectly
+            if state.writers <= 1 {
+                state.written = nil
+                state.wasWrittenDirectly = false
+            }
+            return wrote
+        }
+    }
+
+    // MARK: Mappings
+
+    /// Whether a handle that was closed may still be written through: the kernel maps the backing file itself, and such a mapping keeps
+    /// no handle. Asked where the last writer goes.
+    func outlives(_ handle: Handle) -> Bool {
+        guard handle.isDirect, handle.isWritable else { return false }
+        let mayBe = handle.node.state.withLock { $0.mayBeMappedForWriting && $0.writers == 1 }
+        guard mayBe else { return false }
+        if isUsed(handle.node, reads: false) { return true }
+        handle.node.state.withLock { $0.mayBeMappedForWriting = false }
+        return false
+    }
+
+    /// Whether programs have a file mapped that was passed through: with `reads` in any way, else for writing. No handle may be open that
+    /// counts as such a use.
+    func isMapped(_ node: Node, reads: Bool) -> Bool {
+        guard mayPass, node.kind == .file else { return false }
+        let mayBe = node.state.withLock { reads ? $0.mayBeMapped : $0.mayBeMappedForWriting }
+        return mayBe && isUsed(node, reads: reads)
+    }
+
+    /// What cannot be found out counts as a use.
+    private func isUsed(_ node: Node, reads: Bool) -> Bool {
+        guard let path = try? descriptor(of: node),
+            let file = try? OwnedDescriptor(reopening: path.raw, flags: reads ? O_RDWR : O_RDONLY)
+        else { return true }
+        return clinux_check_unused(file.raw, reads ? 1 : 0) != 0
+    }
+
+    /// Changes attributes of a file: that its times move thereby is no sign of a write.
+    func keepingEvidence(_ node: Node, _ change: () throws(Errno) -> Void) throws(Errno) {
+        guard node.state.withLock({ $0.written != nil }),
+            let handle = open.files.first(where: { $0.node === node && $0.isDirect && $0.isWritable })
+        else { return try change() }
+        noteDirectWriting(handle)
+        try change()
+        let status = try diskStatus(descriptor(of: node))
+        node.state.withLock { state in
+            // Bytes that were written meanwhile show in the size, or are found when the file is closed: the mark is set by then.
+            if state.written != nil { state.written = WrittenEvidence(status) }
+        }
+    }
+}
+
+extension Request {
+    /// The raw body of a reply; as libfuse's functions, not 0 if the kernel did not take it.
+    func send(_ bytes: UnsafeRawBufferPointer) -> Int32 {
+        fuse_reply_buf(raw, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    }
+}
