@@ -78,6 +78,8 @@ package actor ContainerEngine {
     /// When the driver last said something of a place.
     var changedAt: [LocalPlace: UInt64] = [:]
     var changeCount: UInt64 = 0
+    /// Since when items are missing without a word from anybody.
+    var absentSince: [ItemID: Instant] = [:]
     /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
     var editedAt: [LocalPlace: Timestamp] = [:]
     /// How often in a row an item was not as expected when it was to be changed.

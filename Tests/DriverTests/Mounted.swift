@@ -29,7 +29,12 @@ final class Mounted: Sendable {
     func path(_ name: String) -> String { root + "/" + name }
     func backing(_ name: String) -> String { tree + "/" + name }
 
-    init(prepare: (Replica) throws -> Void = { _ in }, showVersions: Bool = false) throws {
+    init(
+        prepare: (Replica) throws -> Void = { _ in },
+        showVersions: Bool = false,
+        options: [String] = [],
+        mode: DriverMode? = nil
+    ) throws {
         folder = "/tmp/ubiquity-driver-\(RevisionID.random().description.prefix(12))"
         try Files.makeFolder(folder)
         try Files.makeFolder(folder + "/mnt")
@@ -41,7 +46,8 @@ final class Mounted: Sendable {
                 mountPoint: folder + "/mnt",
                 containerName: "Test",
                 showVersions: showVersions,
-                mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) })
+                options: options,
+                mode: mode ?? DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) })
             ),
             replica: replica,
             host: host,
@@ -171,10 +177,11 @@ final class Mounted: Sendable {
 /// Runs a test on a fresh mount.
 func mounted(
     showVersions: Bool = false,
+    options: [String] = [],
     prepare: (Replica) throws -> Void = { _ in },
     _ body: (Mounted) throws -> Void
 ) throws {
-    let mounted = try Mounted(prepare: prepare, showVersions: showVersions)
+    let mounted = try Mounted(prepare: prepare, showVersions: showVersions, options: options)
     defer { mounted.end() }
     try body(mounted)
 }

@@ -34,4 +34,15 @@ import Testing
         try InodeMode.set(item.raw, 0o700, expected.kind, privileged: false)
         #expect(try ExtendedAttributes.names(item.raw).isEmpty)
     }
+
+    @Test func `setuid that the disk has ended is not remembered`() throws {
+        let scratch = try ScratchFolder()
+        let item = try scratch.write("file")
+        try InodeMode.set(item.raw, 0o4555, .file, privileged: false)
+        var status = clinux_status()
+        #expect(clinux_status_of(item.raw, &status) == 0)
+        #expect(status.mode & 0o7777 == 0o4755)
+        #expect(try InodeMode.get(item.raw, status: status.mode) == 0o4555)
+        #expect(try InodeMode.get(item.raw, status: status.mode & ~0o4000) == 0o555)
+    }
 }

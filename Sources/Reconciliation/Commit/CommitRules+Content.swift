@@ -154,6 +154,9 @@ extension CommitRules {
         if content == currentContent { return try agree(existing, replacing: replaced) }
         let followsCurrent = base == current.revision
         if !followsCurrent, let seen, try hasSeen(content, from: seen) { return .answer(.committed(existing)) }
+        if !followsCurrent, try wasMade(content, since: base, before: current.revision, of: existing.id) {
+            return .answer(.committed(existing))
+        }
         if let refusal = try refusal(of: incoming) { return .answer(refusal) }
         if followsCurrent { return try renewed(existing, from: existing, incoming, base: base) }
         return try conflict(existing, file, content, incoming, base: base, replaced: replaced)
@@ -304,6 +307,23 @@ extension CommitRules {
         var next = seen.base
         for _ in 0..<100 {
             guard let id = next, let revision = try view.revision(id), revision.item == seen.item else { return false }
+            if revision.version.content == content { return true }
+            next = revision.base
+        }
+        return false
+    }
+
+    /// Whether what is current was made from that content: the same edit on both sides, after which the other side went on. So also of a
+    /// device that died after it had applied a revision, before it wrote that down.
+    private func wasMade(
+        _ content: ContentID,
+        since base: RevisionID?,
+        before current: RevisionID,
+        of item: ItemID
+    ) throws(View.Failure) -> Bool {
+        var next = try view.revision(current)?.base
+        for _ in 0..<100 {
+            guard let id = next, id != base, let revision = try view.revision(id), revision.item == item else { return false }
             if revision.version.content == content { return true }
             next = revision.base
         }

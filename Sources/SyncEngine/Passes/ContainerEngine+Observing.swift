@@ -146,10 +146,22 @@ extension ContainerEngine {
         let candidate = pass.candidate(row.id, work)
         guard candidate.found == nil else { return }
         if try waitsForStranded(row, candidate) { return }
+        try noteAbsent(row, candidate)
+    }
+
+    /// An item that is not where it was. Without a proof that it was deleted it is put back; but a rename is reported a moment after the
+    /// disk has it, so absence has to last before it is believed.
+    private func noteAbsent(_ row: SyncedItem, _ candidate: Candidate) throws {
         candidate.remote = try replica.database.remote(row.id)
         candidate.synced = agreedRow(row, candidate.remote)
         candidate.deletionIsProven = try isProvenDeletion(row)
+        guard !candidate.deletionIsProven, row.local != nil, candidate.verdict == nil else { return }
+        let since = absentSince[row.id] ?? now
+        absentSince[row.id] = since
+        if now - since < Self.absenceTime { candidate.verdict = .later(Self.absenceTime) }
     }
+
+    private static let absenceTime = Duration.milliseconds(300)
 
     private func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
         if replica.deletions.contains(row.id) { return true }
@@ -186,6 +198,7 @@ extension ContainerEngine {
         }
         let row = agreedRow(row, candidate.remote)
         candidate.synced = row
+        if !absentSince.isEmpty { absentSince[id] = nil }
         let marks = aspects[place] ?? []
         guard let (content, extended) = try details(place, state, row, marks) else {
             candidate.verdict = .again
@@ -301,10 +314,7 @@ extension ContainerEngine {
                 try collect(place, work, into: pass)
                 if let candidate = pass.candidates[item], candidate.found != nil { return }
             }
-            let candidate = pass.candidate(item, work)
-            candidate.remote = try replica.database.remote(item)
-            candidate.synced = agreedRow(row, candidate.remote)
-            candidate.deletionIsProven = try isProvenDeletion(row)
+            try noteAbsent(row, pass.candidate(item, work))
             return
         }
         let candidate = pass.candidate(item, work)

@@ -94,6 +94,7 @@ extension ContainerEngine {
     private func settle(_ candidate: Candidate, _ verdict: Verdict) {
         guard verdict == .done || verdict == .sent else { return }
         problems[candidate.id] = nil
+        absentSince[candidate.id] = nil
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems[key] = nil }

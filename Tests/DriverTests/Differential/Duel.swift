@@ -23,8 +23,8 @@ final class Duel {
     /// What each step gave, here and there.
     private(set) var log: [String] = []
 
-    init() throws {
-        mounted = try Mounted()
+    private init(_ mode: DriverMode) throws {
+        mounted = try Mounted(mode: mode)
         do {
             plain = mounted.folder + "/plain"
             try Files.makeFolder(plain)
@@ -36,10 +36,10 @@ final class Duel {
         }
     }
 
-    static func play(_ history: [Step]) throws -> (difference: Difference?, log: [String]) {
+    static func play(_ history: [Step], _ mode: DriverMode) throws -> (difference: Difference?, log: [String]) {
         // From a fifo that nobody reads.
         signal(SIGPIPE, SIG_IGN)
-        let duel = try Duel()
+        let duel = try Duel(mode)
         defer { duel.mounted.end() }
         let difference = try duel.play(history)
         return (difference, duel.log)

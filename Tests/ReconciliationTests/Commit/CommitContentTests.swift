@@ -53,6 +53,19 @@ import UbiquityModel
         #expect(world.violation == nil)
     }
 
+    @Test(arguments: [("two", 0), ("three", 0), ("other", 1)])
+    func `an edit that the other side made too, and went on from, is no conflict`(text: String, conflicts: Int) throws {
+        var world = CommitWorld()
+        let (file, base) = try world.file("a", "one")
+        let second: RevisionID = world.fresh()
+        _ = world.edit(file, base: base, "two", as: second, edited: 200)
+        _ = world.edit(file, base: second, "three", edited: 300)
+        // Died after it had applied "two", before it wrote that down.
+        let item = try #require(world.edit(file, base: base, text, edited: 400, device: "bert").item)
+        #expect(item.conflicts.count == conflicts)
+        #expect(world.violation == nil)
+    }
+
     @Test func `edit times are corrected by the difference of the clocks`() throws {
         var world = CommitWorld()
         let (file, base) = try world.file("a", "one")
