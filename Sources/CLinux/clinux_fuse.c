@@ -85,6 +85,8 @@ int64_t clinux_fuse_xattr_get_at(int directory, const char *name, const char *at
 
 int clinux_fuse_thread_id(void) { return (int)syscall(SYS_gettid); }
 
+static _Thread_local int has_own_mask;
+
 int clinux_fuse_prepare_thread(const char *name, int is_woken) {
     prctl(PR_SET_NAME, name, 0, 0, 0);
     sigset_t set;
@@ -94,9 +96,19 @@ int clinux_fuse_prepare_thread(const char *name, int is_woken) {
     if (error) return -error;
     // The umask belongs to the filesystem context, which threads share unless they ask for their own. Some sandboxes forbid that;
     // then it is the process's, which makes its private files with explicit modes.
-    (void)unshare(CLONE_FS);
+    has_own_mask = unshare(CLONE_FS) == 0;
     umask(0);
     return 0;
+}
+
+uint32_t clinux_fuse_begin_mask(uint32_t mask, uint32_t mode) {
+    if (!has_own_mask) return mode & ~mask;
+    umask((mode_t)mask);
+    return mode;
+}
+
+void clinux_fuse_end_mask(void) {
+    if (has_own_mask) umask(0);
 }
 
 static void do_nothing(int signal) { (void)signal; }
@@ -115,4 +127,12 @@ int clinux_fuse_unmount(const char *path, int flags) { return umount2(path, flag
 int64_t clinux_fuse_filesystem_type(int descriptor) {
     struct statfs status;
     return fstatfs(descriptor, &status) < 0 ? -errno : (int64_t)status.f_type;
+}
+
+void clinux_fuse_name_unnamed(void *message, size_t size) {
+    enum { CREATE = 35, TMPFILE = 51 };
+    struct fuse_header_start {
+        uint32_t length, opcode;
+    } *header = message;
+    if (size >= sizeof *header && header->opcode == TMPFILE) header->opcode = CREATE;
 }

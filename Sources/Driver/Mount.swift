@@ -130,7 +130,7 @@ package final class Mount: Sendable {
     private var options: [String] {
         var options = ["fsname=ubiquity:\(configuration.containerName)", "subtype=ubiquity"] + configuration.options
         // Alone in its mount, the user needs no checks but ours and the disk's; with others let in, the kernel must check.
-        if options.contains(where: { $0 == "allow_other" || $0 == "allow_root" }) {
+        if configuration.letsOthersIn {
             options.append("default_permissions")
         }
         return options

@@ -10,6 +10,8 @@ package struct MountConfiguration: Sendable {
 
     package var mode: DriverMode
 
+    var letsOthersIn: Bool { options.contains { $0 == "allow_other" || $0 == "allow_root" } }
+
     package init(
         mountPoint: String,
         containerName: String,

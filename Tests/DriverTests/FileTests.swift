@@ -158,10 +158,26 @@ extension DriverTests {
         }
 
         @Test
-        func `a file without a name is refused as on file systems that have none`() throws {
+        func `a file without a name works, vanishes, and can be given one`() throws {
             try mounted { m in
-                let unnamed: Int32 = 0o20000000 | O_DIRECTORY
-                #expect(clinux_open_at(AT_FDCWD, m.root, unnamed | O_RDWR, 0o600) == -EOPNOTSUPP)
+                try Files.makeFolder(m.path("folder"))
+                let unnamed = Int32(CLINUX_O_TMPFILE) | O_DIRECTORY | O_RDWR
+                let file = clinux_open_at(AT_FDCWD, m.path("folder"), unnamed, 0o640)
+                #expect(file >= 0)
+                #expect(pwrite(file, "content", 7, 0) == 7)
+                #expect(try Files.names(in: m.path("folder")) == [])
+                m.host.forgetChanges()
+                #expect(linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, m.path("named"), AT_SYMLINK_FOLLOW) == 0)
+                #expect(try Files.text(m.path("named")) == "content")
+                let status = try Files.status(m.path("named"))
+                #expect(status.st_nlink == 1)
+                #expect(status.st_mode & 0o7777 == 0o640)
+                #expect(m.host.changes.contains { $0.name == Mounted.name("named") && $0.aspects.contains(.entry) })
+                close(file)
+                let other = clinux_open_at(AT_FDCWD, m.path("folder"), unnamed, 0o600)
+                #expect(other >= 0)
+                close(other)
+                #expect(rmdir(m.path("folder")) == 0)
             }
         }
 

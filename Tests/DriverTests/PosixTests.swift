@@ -76,6 +76,31 @@ extension DriverTests {
             }
         }
 
+        @Test
+        func `a folder's default ACL takes the place of the umask`() throws {
+            try mounted { m in
+                try Files.makeFolder(m.path("folder"))
+                try succeed("setfacl", "-d", "-m", "u::rwx,g::rwx,o::r", m.path("folder"))
+                try succeed("sh", "-c", "umask 077; cd \(m.path("folder")); : >file; mkdir inner; : >../other")
+                #expect(try Files.status(m.path("folder/file")).st_mode & 0o7777 == 0o664)
+                #expect(try Files.status(m.path("folder/inner")).st_mode & 0o7777 == 0o774)
+                #expect(try Files.status(m.path("other")).st_mode & 0o7777 == 0o600)
+            }
+        }
+
+        @Test(.enabled(if: Requirements.isRoot, "only root lets other users in"))
+        func `an ACL decides on those who are let in`() throws {
+            try mounted(options: ["allow_other"]) { m in
+                for name in ["granted", "denied"] { try Files.write("content", to: m.path(name)) }
+                #expect(chmod(m.path("granted"), 0o600) == 0)
+                try succeed("setfacl", "-m", "u:nobody:r", m.path("granted"))
+                try succeed("setfacl", "-m", "u:nobody:-", m.path("denied"))
+                let granted = try run("runuser", "-u", "nobody", "--", "cat", m.path("granted"))
+                #expect(granted.isSuccess, "\(granted)")
+                #expect(try !run("runuser", "-u", "nobody", "--", "cat", m.path("denied")).isSuccess)
+            }
+        }
+
         @Test(.enabled(if: !Requirements.isRoot, "root may do everything"))
         func `what the true mode forbids its owner is refused though the disk's would allow it`() throws {
             try mounted { m in
@@ -91,6 +116,9 @@ extension DriverTests {
                 // Its entry for the parent would change.
                 #expect(failure(rename(m.path("folder"), m.path("other/folder"))) == EACCES)
                 #expect(rename(m.path("folder"), m.path("renamed")) == 0)
+                // An ACL says anew what the owner may do.
+                try succeed("setfacl", "-m", "u::rw,u:nobody:r", m.path("file"))
+                #expect(try Files.text(m.path("file")) == "x")
             }
         }
     }

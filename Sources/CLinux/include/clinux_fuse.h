@@ -33,14 +33,22 @@ int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_off
 // to backing filesystems of a smaller depth. Returns the extension flags that are now set, or -EINVAL if this is no such body.
 int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer, uint32_t stack_depth);
 
+// Makes a CREATE of a TMPFILE, which libfuse before 3.17 does not know. Both have the same body; the name that the kernel gives to a file
+// without one is "/".
+void clinux_fuse_name_unnamed(void *message, size_t size);
+
 // Attributes of a name in a folder, never following a link at the end. An empty name means the descriptor itself.
 int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, size_t size);
 int64_t clinux_fuse_xattr_get_at(int directory, const char *name, const char *attribute, void *value, size_t size);
 
 int clinux_fuse_thread_id(void);
 // Prepares a thread of the driver: its name (15 bytes are used), every signal blocked but, for one that shall be woken, SIGURG, and an
-// umask of its own (0: the kernel has applied the caller's).
+// umask of its own, which is 0.
 int clinux_fuse_prepare_thread(const char *name, int is_woken);
+// Gives the thread a umask until the end is called: the disk applies it, unless a default ACL takes its place. Returns the mode to make
+// something with; where threads cannot have umasks of their own, the mask is applied to it.
+uint32_t clinux_fuse_begin_mask(uint32_t mask, uint32_t mode);
+void clinux_fuse_end_mask(void);
 // Installs a handler for SIGURG that does nothing, so that it ends a blocking read; its default is to be ignored.
 int clinux_fuse_install_wakeup(void);
 int clinux_fuse_wake(uint64_t thread);

@@ -15,18 +15,18 @@ extension Filesystem {
     ) {
         make(request, parent, name) { folder, name throws(Errno) in
             let isFile = mode & FileMode.typeMask == FileMode.file || mode & FileMode.typeMask == 0
-            try called(mknodat(folder, name, isFile ? mode | 0o600 : mode, device))
-            if isFile { try setTrueMode(in: folder, name, UInt16(mode & 0o7777), .file) }
+            let onDisk = isFile ? Self.onDisk(mode, .file) : mode
+            try withMask(of: request, onDisk) { mode throws(Errno) in try called(mknodat(folder, name, mode, device)) }
+            if isFile, let hidden = hiddenMode(request, mode, .file) { try hide(hidden, in: folder, name, .file) }
         }
     }
 
     func makeFolder(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>, _ mode: mode_t) {
         make(request, parent, name) { folder, name throws(Errno) in
-            try called(mkdirat(folder, name, isPrivileged ? mode : mode | 0o700))
-            // A folder with setgid passes it on: what the disk added stays.
-            if !isPrivileged, mode & 0o700 != 0o700 {
-                try setTrueMode(in: folder, name, UInt16(mode & 0o7777), .folder)
+            try withMask(of: request, Self.onDisk(mode, .folder)) { mode throws(Errno) in
+                try called(mkdirat(folder, name, mode))
             }
+            if let hidden = hiddenMode(request, mode, .folder) { try hide(hidden, in: folder, name, .folder) }
         }
     }
 
@@ -39,15 +39,45 @@ extension Filesystem {
         make(request, parent, name) { folder, name throws(Errno) in try called(symlinkat(target, folder, name)) }
     }
 
+    // MARK: Modes
+
     /// The disk keeps what the owner needs; the rest is in an attribute.
-    private func setTrueMode(
+    static func onDisk(_ mode: mode_t, _ kind: LocalKind) -> mode_t {
+        mode & ~0o7777 | mode_t(InodeMode.backing(UInt16(mode & 0o7777), kind))
+    }
+
+    /// Makes something with the caller's umask, which a folder with a default ACL ignores: the disk decides.
+    @discardableResult
+    func withMask<Result>(
+        of request: Request,
+        _ mode: mode_t,
+        _ make: (_ mode: mode_t) throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        let masked = clinux_fuse_begin_mask(isPrivileged ? request.mask : request.mask & 0o077, mode)
+        defer { clinux_fuse_end_mask() }
+        return try make(masked)
+    }
+
+    /// What the owner may do with something new, if the disk shows more.
+    func hiddenMode(_ request: Request, _ mode: mode_t, _ kind: LocalKind) -> UInt16? {
+        let owners = UInt16(mode & ~request.mask & 0o700)
+        return InodeMode.backing(owners, kind) == owners ? nil : owners
+    }
+
+    /// The rest of the mode is as the disk made it.
+    func hide(_ owners: UInt16, of descriptor: Int32, _ kind: LocalKind) throws(Errno) {
+        let status = try diskStatus(descriptor)
+        try InodeMode.set(descriptor, UInt16(status.st_mode & 0o7077) | owners, kind)
+    }
+
+    private func hide(
+        _ owners: UInt16,
         in folder: Int32,
         _ name: UnsafePointer<CChar>,
-        _ mode: UInt16,
         _ kind: LocalKind
     ) throws(Errno) {
         let path = SharedDescriptor(try checked(clinux_open_at(folder, name, Int32(CLINUX_O_PATH) | O_NOFOLLOW, 0)))
-        try InodeMode.set(path.raw, mode, kind)
+        try hide(owners, of: path.raw, kind)
     }
 
     private func make(
@@ -96,6 +126,13 @@ extension Filesystem {
         try called(fchownat(folder.raw, name, request.user, inherits ? gid_t.max : request.group, AT_SYMLINK_NOFOLLOW))
     }
 
+    /// The same for a file without a name.
+    func giveToCaller(_ request: Request, _ folder: SharedDescriptor, _ file: SharedDescriptor) throws(Errno) {
+        guard isPrivileged, request.user != 0 || request.group != 0 else { return }
+        let inherits = try diskStatus(folder.raw).st_mode & FileMode.setGroup != 0
+        try called(fchown(file.raw, request.user, inherits ? gid_t.max : request.group))
+    }
+
     func hardLink(_ request: Request, _ id: fuse_ino_t, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
         request.attempt { () throws(Errno) in
             guard !VersionTree.owns(id) else { throw .crossDevice }
@@ -124,7 +161,7 @@ extension Filesystem {
         request.attempt { () throws(Errno) in
             let (folder, itemName) = try admitNewName(request, parent, name)
             let descriptor = try descriptor(of: folder)
-            let file = try makingRoom { () throws(Errno) in try makeFile(descriptor, name, mode, flags) }
+            let file = try makingRoom { () throws(Errno) in try makeFile(request, descriptor, name, mode, flags) }
             try giveToCaller(request, descriptor, name)
             guard case .entry(let entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
             let node = try node(entry.ino)
@@ -149,20 +186,23 @@ extension Filesystem {
 
     /// The kernel looked the name up before, and holds the folder's lock: if there is one now, somebody works behind its back.
     private func makeFile(
+        _ request: Request,
         _ folder: SharedDescriptor,
         _ name: UnsafePointer<CChar>,
         _ mode: mode_t,
         _ flags: Int32
     ) throws(Errno) -> SharedDescriptor {
-        let onDisk = isPrivileged ? mode : mode | 0o600
+        let onDisk = Self.onDisk(mode, .file)
         let wanted = Self.backingFlags(flags) | O_CREAT | O_EXCL | O_NOFOLLOW
         do throws(Errno) {
             let file = SharedDescriptor(
                 try names.shared { () throws(Errno) in
-                    try checked(clinux_open_at(folder.raw, name, wanted, UInt32(onDisk & 0o7777)))
+                    try withMask(of: request, onDisk) { mode throws(Errno) in
+                        try checked(clinux_open_at(folder.raw, name, wanted, UInt32(mode & 0o7777)))
+                    }
                 }
             )
-            if onDisk != mode { try InodeMode.set(file.raw, UInt16(mode & 0o7777), .file) }
+            if let hidden = hiddenMode(request, mode, .file) { try hide(hidden, of: file.raw, .file) }
             return file
         } catch .fileExists where flags & O_EXCL == 0 {
             throw .stale

@@ -5,8 +5,8 @@ import SystemPackage
 
 /// libfuse's table of C functions. Each only finds the file system and passes the request on.
 ///
-/// getlk, setlk and flock are left out on purpose: the kernel's own locks are right. So is tmpfile, which this libfuse does not know: the
-/// kernel answers EOPNOTSUPP.
+/// getlk, setlk and flock are left out on purpose: the kernel's own locks are right. Files without a name (O_TMPFILE), which this
+/// libfuse does not know, come as files to be created whose name is "/" (`clinux_fuse_name_unnamed`).
 func operationTable() -> fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
     addFolderOperations(&table)
@@ -15,7 +15,7 @@ func operationTable() -> fuse_lowlevel_ops {
     addAttributeOperations(&table)
     table.`init` = { context, connection in
         guard let context, let connection else { return }
-        configure(&connection.pointee)
+        configure(&connection.pointee, isShared: filesystem(context).configuration.letsOthersIn)
         filesystem(context).isInitialized.store(true, ordering: .releasing)
     }
     return table
@@ -46,7 +46,7 @@ private func with(
 
 /// What we ask of the kernel, only as far as it offers it (libfuse would end the session otherwise). What libfuse does not know is added
 /// in `Session`.
-private func configure(_ connection: inout fuse_conn_info) {
+private func configure(_ connection: inout fuse_conn_info, isShared: Bool) {
     func want(_ capability: Int32) { connection.want |= connection.capable & UInt32(bitPattern: capability) }
     func drop(_ capability: Int32) { connection.want &= ~UInt32(bitPattern: capability) }
     want(FUSE_CAP_ASYNC_READ)
@@ -55,6 +55,10 @@ private func configure(_ connection: inout fuse_conn_info) {
     want(FUSE_CAP_READDIRPLUS)
     want(FUSE_CAP_READDIRPLUS_AUTO)
     want(FUSE_CAP_CACHE_SYMLINKS)
+    // A folder's default ACL takes the place of the umask: the disk decides.
+    want(FUSE_CAP_DONT_MASK)
+    // Where others are let in, the kernel checks permissions, by ACLs too.
+    if isShared { want(FUSE_CAP_POSIX_ACL) }
     // All changes come through the kernel or are invalidated by us.
     drop(FUSE_CAP_AUTO_INVAL_DATA)
     // Its second version is asked for instead.
@@ -113,7 +117,11 @@ private func addEntryOperations(_ table: inout fuse_lowlevel_ops) {
         }
     }
     table.create = { raw, parent, name, mode, info in
-        with(raw, name) { $0.create($1, parent, $2, mode, info?.pointee.flags ?? 0) }
+        with(raw, name) { filesystem, request, name in
+            let flags = info?.pointee.flags ?? 0
+            if strcmp(name, "/") == 0 { return filesystem.createUnnamed(request, parent, mode, flags) }
+            filesystem.create(request, parent, name, mode, flags)
+        }
     }
 }
 

@@ -11,6 +11,8 @@ struct Request: @unchecked Sendable {
     let thread: Int32
     let user: UInt32
     let group: UInt32
+    /// The caller's umask.
+    let mask: mode_t
 
     init(_ raw: fuse_req_t) {
         self.raw = raw
@@ -19,6 +21,7 @@ struct Request: @unchecked Sendable {
         thread = context?.pointee.pid ?? 0
         user = context?.pointee.uid ?? 0
         group = context?.pointee.gid ?? 0
+        mask = context?.pointee.umask ?? 0
     }
 
     func fail(_ error: Errno) { fuse_reply_err(raw, error.rawValue) }

@@ -171,6 +171,7 @@ private func receive(
     if !filesystem.isInitialized.load(ordering: .acquiring) {
         filesystem.session.withLock { $0.session }?.noteRequest(buffer, count)
     }
+    clinux_fuse_name_unnamed(buffer, count)
     return count
 }
 

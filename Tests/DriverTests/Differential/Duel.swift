@@ -1,3 +1,4 @@
+import CLinux
 import Driver
 import Foundation
 import Glibc
@@ -8,7 +9,7 @@ import TestSupport
 import UbiquityModel
 
 /// Where the mount and a plain folder first did not do the same.
-struct Difference: CustomStringConvertible {
+struct Difference: Sendable, CustomStringConvertible {
     /// nil for the trees in the end.
     var step: Int?
     var description: String
@@ -37,12 +38,15 @@ final class Duel {
     }
 
     static func play(_ history: [Step], _ mode: DriverMode) throws -> (difference: Difference?, log: [String]) {
-        // From a fifo that nobody reads.
-        signal(SIGPIPE, SIG_IGN)
-        let duel = try Duel(mode)
-        defer { duel.mounted.end() }
-        let difference = try duel.play(history)
-        return (difference, duel.log)
+        // On a thread of its own, which has a umask of its own and is not ended by SIGPIPE (from a fifo that nobody reads).
+        try Background {
+            _ = clinux_fuse_prepare_thread("duel", 0)
+            umask(0o022)
+            let duel = try Duel(mode)
+            defer { duel.mounted.end() }
+            let difference = try duel.play(history)
+            return (difference, duel.log)
+        }.get(within: .seconds(120))
     }
 
     private func play(_ history: [Step]) throws -> Difference? {
@@ -133,6 +137,7 @@ final class Duel {
         if case .failure(let failure) = try mounted.apply(mutation) { return "\(failure)" }
         let new = mounted.folder + "/received"
         try Files.write(content, to: new)
+        chmod(new, 0o644)
         try Files.rename(new, to: plain + "/" + path)
         return "received"
     }

@@ -5,6 +5,9 @@ import Glibc
 extension Player {
     func name(_ step: Step) -> Outcome? {
         switch step {
+        case .setMask(let mask):
+            umask(mask)
+            return Outcome("set")
         case .enter(let name): return enter(name)
         case .leave:
             leave()
@@ -44,6 +47,11 @@ extension Player {
         case .setAttribute(let name, let attribute, let content, let flags, let follows):
             return with(name, follows: follows) {
                 Outcome(negated: clinux_xattr_set($0, attribute, content.bytes, content.count, flags))
+            }
+        case .setAccessList(let name, let isDefault, let list):
+            let attribute = isDefault ? AccessList.defaultAttribute : AccessList.attribute
+            return with(name, follows: true) {
+                Outcome(negated: clinux_xattr_set($0, attribute, list.bytes, list.bytes.count, 0))
             }
         case .attribute(let name, let attribute, let room):
             return with(name, follows: false) { item in

@@ -38,10 +38,12 @@ final class Player {
         case .open, .close, .lock, .describe, .setModeOf, .setTimesOf, .nameOpen, .synchronize: return handle(step)
         case .read, .write, .readAt, .writeAt, .seek, .setSize, .allocate, .copy: return transfer(step)
         case .map, .peek, .poke, .unmap: return mapped(step)
-        case .enter, .leave, .makeFolder, .removeFolder, .unlink, .rename, .hardLink, .makeLink, .readLink, .makeNode,
+        case .setMask, .enter, .leave, .makeFolder, .removeFolder, .unlink, .rename, .hardLink, .makeLink, .readLink,
+            .makeNode,
             .list:
             return name(step)
-        case .look, .access, .truncate, .setMode, .setOwner, .setTimes, .setAttribute, .attribute, .attributes,
+        case .look, .access, .truncate, .setMode, .setOwner, .setTimes, .setAttribute, .setAccessList, .attribute,
+            .attributes,
             .removeAttribute:
             return attribute(step)
         case .evict, .receive, .forget: return nil

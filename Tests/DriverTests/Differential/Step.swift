@@ -32,6 +32,7 @@ enum Step: Hashable, Sendable {
     case unmap(Int, isSynchronized: Bool)
 
     // Names.
+    case setMask(mode_t)
     case enter(String)
     case leave
     case makeFolder(String, mode_t)
@@ -52,6 +53,7 @@ enum Step: Hashable, Sendable {
     case setOwner(String, uid_t, gid_t)
     case setTimes(String, Moment, follows: Bool)
     case setAttribute(String, String, Content, flags: Int32, follows: Bool)
+    case setAccessList(String, isDefault: Bool, AccessList)
     case attribute(String, String, room: Int)
     case attributes(String)
     case removeAttribute(String, String)
@@ -95,7 +97,7 @@ struct OpenFlags: Hashable, Sendable, CustomStringConvertible {
         return parts.joined(separator: "|")
     }
 
-    static let unnamed: Int32 = 0o20000000 | O_DIRECTORY
+    static let unnamed = Int32(CLINUX_O_TMPFILE) | O_DIRECTORY
 }
 
 struct Moment: Hashable, Sendable, CustomStringConvertible {
@@ -122,4 +124,27 @@ enum NodeKind: UInt32, Sendable, CaseIterable {
     case file = 0o100000
     case fifo = 0o010000
     case socket = 0o140000
+}
+
+/// An ACL: what the owner, the group, everybody, and one other user may do, and the most that groups and users may.
+struct AccessList: Hashable, Sendable {
+    let owner, group, other, user, mask: UInt16
+
+    static let attribute = "system.posix_acl_access"
+    static let defaultAttribute = "system.posix_acl_default"
+
+    /// As in the extended attribute (linux/posix_acl_xattr.h): version 2, then tag, permissions and id of each entry.
+    var bytes: [UInt8] {
+        let none = UInt32.max
+        let entries: [(UInt16, UInt16, UInt32)] = [
+            (0x01, owner, none), (0x02, user, 65534), (0x04, group, none), (0x10, mask, none), (0x20, other, none),
+        ]
+        var bytes: [UInt8] = [2, 0, 0, 0]
+        for (tag, permissions, id) in entries {
+            for word in [UInt32(tag) | UInt32(permissions) << 16, id] {
+                bytes += (0..<4).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
+            }
+        }
+        return bytes
+    }
 }

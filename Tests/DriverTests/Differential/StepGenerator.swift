@@ -127,9 +127,18 @@ struct StepGenerator {
     }
 
     private mutating func opening() -> Step {
-        switch number(8) {
-        case 0: .close(slot())
-        case 1: .describe(slot())
+        switch number(16) {
+        case 0, 1: .close(slot())
+        case 2, 3: .describe(slot())
+        case 4:
+            .open(
+                slot(),
+                folder(),
+                OpenFlags(
+                    raw: OpenFlags.unnamed | any([O_RDWR, O_RDWR, O_WRONLY, O_RDONLY]) | any([0, 0, O_EXCL, O_APPEND])
+                ),
+                mode: mode()
+            )
         default: .open(slot(), file(), flags(), mode: mode())
         }
     }
@@ -175,7 +184,8 @@ struct StepGenerator {
     }
 
     private mutating func naming() -> Step {
-        switch number(21) {
+        switch number(22) {
+        case 21: .setMask(any([0o022, 0o077, 0o027, 0]))
         case 0, 1: .unlink(file())
         case 2, 3: .makeFolder(folder(), mode())
         case 4: .removeFolder(folder())
@@ -201,7 +211,14 @@ struct StepGenerator {
     }
 
     private mutating func attribute() -> Step {
-        switch number(13) {
+        // The ACL of an item whose owner may not read and write it shows that he may, for an ordinary user's service must.
+        switch number(geteuid() == 0 ? 15 : 13) {
+        case 13: .setAccessList(path(), isDefault: isTrue(1, of: 2), accessList())
+        case 14:
+            any([
+                .attribute(path(), AccessList.attribute, room: 10000), .removeAttribute(path(), AccessList.attribute),
+                .removeAttribute(path(), AccessList.defaultAttribute),
+            ])
         case 0, 1: .look(path())
         case 2: .access(path(), Int32(number(8)))
         case 3: .setMode(path(), mode())
@@ -221,6 +238,17 @@ struct StepGenerator {
         case 11: .attributes(path())
         default: .removeAttribute(path(), any(Self.attributes))
         }
+    }
+
+    private mutating func accessList() -> AccessList {
+        func permissions() -> UInt16 { UInt16(number(8)) }
+        return AccessList(
+            owner: permissions(),
+            group: permissions(),
+            other: permissions(),
+            user: permissions(),
+            mask: permissions()
+        )
     }
 
     private mutating func travel() -> Step {
