@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -62,6 +64,29 @@ int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer of
     return (int)flags2;
 }
 
+int clinux_fuse_takes_long(const void *message, size_t size) {
+    enum { MANY_BYTES = 64 << 10 };
+    const struct fuse_in_header *header = message;
+    if (size < sizeof *header) return 0;
+    switch (header->opcode) {
+    case FUSE_READ: {
+        const struct fuse_read_in *read = (const void *)(header + 1);
+        return size >= sizeof *header + sizeof *read && read->size >= MANY_BYTES;
+    }
+    case FUSE_WRITE: return size >= MANY_BYTES;
+    case FUSE_FSYNC:
+    case FUSE_FSYNCDIR:
+    case FUSE_FALLOCATE:
+    case FUSE_COPY_FILE_RANGE: return 1;
+    default: return 0;
+    }
+}
+
+int clinux_fuse_is_readable(int descriptor) {
+    struct pollfd entry = {.fd = descriptor, .events = POLLIN};
+    return poll(&entry, 1, 0) > 0;
+}
+
 enum { PATH_SIZE = 32 + 256 };
 
 static const char *path_at(int directory, const char *name, char *buffer) {
@@ -69,7 +94,34 @@ static const char *path_at(int directory, const char *name, char *buffer) {
     return buffer;
 }
 
+// Since Linux 6.13, in the common table of system calls. Three times as fast as the way by /proc.
+enum { GETXATTRAT = 464, LISTXATTRAT = 465 };
+
+struct xattr_arguments {
+    uint64_t value;
+    uint32_t size;
+    uint32_t flags;
+};
+
+// Set once a call has been refused as unknown, or by a sandbox.
+static atomic_bool xattr_calls_are_missing;
+
+// Only for names: these calls refuse O_PATH descriptors themselves.
+static int has_xattr_calls(const char *name) {
+    return *name && !atomic_load_explicit(&xattr_calls_are_missing, memory_order_relaxed);
+}
+
+static int is_missing(long result) {
+    if (result >= 0 || (errno != ENOSYS && errno != EPERM)) return 0;
+    atomic_store_explicit(&xattr_calls_are_missing, 1, memory_order_relaxed);
+    return 1;
+}
+
 int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, size_t size) {
+    if (has_xattr_calls(name)) {
+        long result = syscall(LISTXATTRAT, directory, name, AT_SYMLINK_NOFOLLOW, names, size);
+        if (!is_missing(result)) return result < 0 ? -errno : result;
+    }
     char path[PATH_SIZE];
     path_at(directory, name, path);
     ssize_t result = *name ? llistxattr(path, names, size) : listxattr(path, names, size);
@@ -77,6 +129,11 @@ int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, 
 }
 
 int64_t clinux_fuse_xattr_get_at(int directory, const char *name, const char *attribute, void *value, size_t size) {
+    if (has_xattr_calls(name)) {
+        struct xattr_arguments arguments = {(uintptr_t)value, (uint32_t)size, 0};
+        long result = syscall(GETXATTRAT, directory, name, AT_SYMLINK_NOFOLLOW, attribute, &arguments, sizeof arguments);
+        if (!is_missing(result)) return result < 0 ? -errno : result;
+    }
     char path[PATH_SIZE];
     path_at(directory, name, path);
     ssize_t result = *name ? lgetxattr(path, attribute, value, size) : getxattr(path, attribute, value, size);

@@ -33,6 +33,11 @@ int clinux_fuse_is_init(const void *message, size_t size, struct clinux_fuse_off
 // to backing filesystems of a smaller depth. Returns the extension flags that are now set, or -EINVAL if this is no such body.
 int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer offer, uint32_t stack_depth);
 
+// Whether answering a request means going to the disk, or moving many bytes.
+int clinux_fuse_takes_long(const void *message, size_t size);
+// Whether a descriptor can be read at once.
+int clinux_fuse_is_readable(int descriptor);
+
 // Makes a CREATE of a TMPFILE, which libfuse before 3.17 does not know. Both have the same body; the name that the kernel gives to a file
 // without one is "/".
 void clinux_fuse_name_unnamed(void *message, size_t size);

@@ -13,6 +13,9 @@ struct Observation {
 
     var kind: LocalKind { LocalKind(mode: status.st_mode) }
 
+    /// Nothing of the inode is left when this name is gone.
+    var hasOneName: Bool { kind == .folder || status.st_nlink <= 1 }
+
     /// - Parameter name: empty for the descriptor's own inode.
     init(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) {
         var status = stat()

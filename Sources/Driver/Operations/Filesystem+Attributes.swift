@@ -160,7 +160,7 @@ extension Filesystem {
         if isReported, isChanged { report(.attributes, node) }
     }
 
-    private func setMode(_ node: Node, _ descriptor: SharedDescriptor, _ mode: UInt16) throws(Errno) {
+    func setMode(_ node: Node, _ descriptor: SharedDescriptor, _ mode: UInt16) throws(Errno) {
         if node.isDataless, try changePlaceholder(node, modified: nil, mode: mode & 0o777) {
             let status = try diskStatus(descriptor.raw)
             // setuid, setgid and sticky are the inode's own.

@@ -118,6 +118,11 @@ extension Filesystem {
                 try changeAttributes(request, node, name) { descriptor throws(Errno) in
                     try checked(clinux_xattr_set(descriptor, name, value.baseAddress, value.count, flags))
                 }
+                if Attribute.isAccessList(name), node.facts.mode != nil {
+                    // It says anew what the owner may do.
+                    let descriptor = try descriptor(of: node)
+                    try setMode(node, descriptor, UInt16(try diskStatus(descriptor.raw).st_mode & 0o7777))
+                }
             case .control:
                 guard let link = node.link, node.id != NodeTable.rootID else { throw .invalidArgument }
                 let verb = String(decoding: value, as: UTF8.self)
@@ -153,12 +158,16 @@ extension Filesystem {
         }
         if Attribute.needsAccess(name) { try requireAccess(request, node, W_OK) }
         try act(descriptor.raw)
-        if strcmp(name, "system.posix_acl_access") == 0 { notices.push(.attributes(node: node.id)) }
+        if Attribute.isAccessList(name) { notices.push(.attributes(node: node.id)) }
         report(.attributes, node)
     }
 }
 
 extension Filesystem.Attribute {
+    fileprivate static func isAccessList(_ name: UnsafePointer<CChar>) -> Bool {
+        strcmp(name, "system.posix_acl_access") == 0
+    }
+
     /// As on any disk: permission to read or write the item, but for those that have rules of their own.
     fileprivate static func needsAccess(_ name: UnsafePointer<CChar>) -> Bool {
         let others: [StaticString] = ["security.", "system.", "trusted."]

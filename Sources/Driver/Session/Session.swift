@@ -19,6 +19,7 @@ final class Session: Sendable {
     private let running = Atomic(0)
     private let threads = Mutex<[DriverThread]>([])
     private let helpers = Mutex<[DriverThread]>([])
+    private let readers = ReaderPool()
     /// The kernel's offer in its INIT request: read by one thread, and used by the same one for the reply.
     private let offer = Mutex<clinux_fuse_offer?>(nil)
     /// A word for each thread that ends, and for the session's being ready; closed by the last thread.
@@ -64,6 +65,7 @@ final class Session: Sendable {
                 try DriverThread("ubiq-notify") { notices.run() },
                 try DriverThread("ubiq-signals") { watch.run() },
                 try DriverThread("ubiq-writers") { [filesystem] in filesystem.writerWatch.run(filesystem) },
+                try DriverThread("ubiq-readers") { [readers] in readers.watch() },
             ]
             helpers.withLock { $0 += started }
             for _ in 0..<Self.threadCount {
@@ -88,14 +90,28 @@ final class Session: Sendable {
     private func answerRequests() {
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
-        while !isAbandoned.load(ordering: .acquiring) {
+        while !isAbandoned.load(ordering: .acquiring), readers.waitForTurn() {
             let count = fuse_session_receive_buf(pointer.raw, &buffer)
-            if count == -EINTR || count == -EAGAIN { continue }
+            if count == -EINTR || count == -EAGAIN {
+                readers.gotNothing()
+                continue
+            }
             // 0: unmounted. An error other than these means that the connection is of no use any more.
-            guard count > 0 else { return }
+            guard count > 0 else { return readers.end() }
+            readers.gotWork(work(buffer))
             fuse_session_process_buf(pointer.raw, &buffer)
         }
     }
+
+    private func work(_ buffer: fuse_buf) -> ReaderPool.Work {
+        ReaderPool.Work(
+            isLong: clinux_fuse_takes_long(buffer.mem, buffer.size) != 0,
+            isFollowed: Self.answersSideBySide && clinux_fuse_is_readable(fuse_session_fd(pointer.raw)) != 0
+        )
+    }
+
+    /// With two processors, one is the program's.
+    private static let answersSideBySide = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 2
 
     fileprivate func wasInitialized() { events.push(.initialized) }
 
@@ -130,6 +146,7 @@ final class Session: Sendable {
     /// Ends the threads of a connection that the kernel still has: the mount was detached while programs use it. They meet ENOTCONN.
     func abandon() {
         isAbandoned.store(true, ordering: .releasing)
+        readers.end()
         let all = threads.withLock { $0 }
         while running.load(ordering: .acquiring) > 0 {
             // A thread may have looked at the flag just before, and begin to wait just after this: again, until all have seen it.
@@ -144,6 +161,7 @@ final class Session: Sendable {
         filesystem.notices.close()
         filesystem.deferrals.interrupted.close()
         filesystem.writerWatch.close()
+        readers.end()
         for thread in helpers.withLock({ $0 }) { thread.join() }
         // Closes the connection, which ends what the kernel still waits for. fuse_session_unmount is not called: it would unmount whatever
         // is at our path by now.
