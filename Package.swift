@@ -177,7 +177,10 @@ let package = Package(
         tests("UbiquityControlTests", ["UbiquityControl", "UbiquityModel", "TestSupport"]),
         tests(
             "DeviceServiceTests",
-            ["DeviceService", "Replica", "UbiquityControl", "UbiquityModel", "TestSupport", "CLinux", logging]
+            [
+                "DeviceService", "Replica", "SyncEngine", "UbiquityControl", "UbiquityModel", "TestSupport", "CLinux",
+                logging,
+            ]
         ),
         tests("MountTests", ["TestSupport"]),
     ]

@@ -61,8 +61,10 @@ package protocol DriverHost: AnyObject, Sendable {
     /// `rm` of an entry of `.versions`: resolves or removes; starts and returns. `nil`: accepted.
     func removeVersion(path: ItemPath, revision: RevisionID) -> Errno?
 
-    /// Before an unlink, rmdir or replacing rename by a program takes a name away.
-    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name)
+    /// Before an unlink, rmdir or replacing rename by a program takes a name away; a hard link's other names keep the inode.
+    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool)
+    /// What was announced so could not be done: the inode still has its name.
+    func deletionFailed(key: InodeKey)
     /// A program wrote to an inode that the engine had replaced before: these bytes are in no file of the tree any more. Called when
     /// its handle is released; the descriptor is open for reading.
     func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor)
@@ -117,6 +119,8 @@ package struct LocalChange: Hashable, Sendable {
     /// The inode that the name stands for now, or that it stood for if it vanished.
     package var key: InodeKey?
     package var movedFrom: (parent: InodeKey, name: Name)?
+    /// The move took the name from another inode.
+    package var replacesAnother: Bool
     package var isFolder: Bool
 
     package init(
@@ -125,6 +129,7 @@ package struct LocalChange: Hashable, Sendable {
         name: Name,
         key: InodeKey?,
         movedFrom: (parent: InodeKey, name: Name)? = nil,
+        replacesAnother: Bool = false,
         isFolder: Bool
     ) {
         self.aspects = aspects
@@ -132,13 +137,14 @@ package struct LocalChange: Hashable, Sendable {
         self.name = name
         self.key = key
         self.movedFrom = movedFrom
+        self.replacesAnother = replacesAnother
         self.isFolder = isFolder
     }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.aspects == right.aspects && left.parent == right.parent && left.name == right.name && left.key == right.key
             && left.movedFrom?.parent == right.movedFrom?.parent && left.movedFrom?.name == right.movedFrom?.name
-            && left.isFolder == right.isFolder
+            && left.replacesAnother == right.replacesAnother && left.isFolder == right.isFolder
     }
 
     package func hash(into hasher: inout Hasher) {

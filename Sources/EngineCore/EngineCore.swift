@@ -13,7 +13,7 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     }
 
     package enum Connection: Hashable, Sendable {
-        /// The user switched the device offline.
+        /// The user switched the device offline, or nothing has started yet.
         case off
         /// Not connected; tries again at the moment given.
         case waiting(until: Instant)
@@ -85,6 +85,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     package static var passLimit: Int { 512 }
 
     package private(set) var connection = Connection.off
+    private var hasStarted = false
+    /// What the user wants, which may be known before the start.
+    private var isSwitchedOff = false
     private var attempts = 0
     private var queue = WorkQueue<Work>()
     private var inPass: Set<Work> = []
@@ -136,17 +139,16 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
         var effects = [Effect]()
         switch event {
         case .started:
-            connection = .connecting
+            hasStarted = true
             pendingMayBeLoaded = true
-            effects.append(.connect)
+            connectIfWanted(&effects)
         case .switched(let offline):
-            if offline {
+            isSwitchedOff = offline
+            if !offline {
+                connectIfWanted(&effects)
+            } else if hasStarted {
                 connection = .off
                 effects.append(.disconnect)
-            } else if connection == .off {
-                connection = .connecting
-                attempts = 0
-                effects.append(.connect)
             }
         case .connectionLost(let jitter):
             guard connection != .off, connection != .refused else { break }
@@ -209,6 +211,13 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
         }
         effects.append(contentsOf: proceed(at: now))
         return effects
+    }
+
+    private mutating func connectIfWanted(_ effects: inout [Effect]) {
+        guard hasStarted, !isSwitchedOff, connection == .off else { return }
+        connection = .connecting
+        attempts = 0
+        effects.append(.connect)
     }
 
     private mutating func proceed(at now: Instant) -> [Effect] {

@@ -4,18 +4,29 @@ internal import Synchronization
 package import SystemPackage
 package import UbiquityModel
 
-/// Which synced items were deleted by a program and not yet in the cloud. A scan takes absence for a deletion only with
-/// an entry here.
+/// What programs deleted and the cloud has not been told yet. Absence is taken for a deletion only with an entry here.
 ///
 /// One `write` an entry and no sync: after a power loss an entry may be missing, and the item comes back; it is never
-/// lost. The file: "UBQD" and a version (4 bytes, big-endian), then records of 20 bytes: item id and a check over it
-/// and over what the record says (deleted, or withdrawn). Damaged records are skipped, a torn one at the end is cut
-/// off.
+/// lost. The file: "UBQD" and a version (4 bytes, big-endian), then records of 36 bytes: an inode's key or an item's id,
+/// filled up with zeros, and a check over it and over what the record says (deleted, or withdrawn). Damaged records are
+/// skipped, a torn one at the end is cut off.
 package final class DeletionLog: Sendable {
-    private static let version: UInt32 = 1
+    package enum Entry: Hashable, Sendable {
+        /// Items whose synced row names this inode. Needs no question to the database: what a program waits for.
+        case inode(InodeKey)
+        /// The inode took the name of another item, which goes on with it; the item that it was until then ends.
+        case replacing(InodeKey)
+        /// An item by itself, for one whose row is not written yet.
+        case item(ItemID)
+    }
+
+    private static let version: UInt32 = 2
     private static let magic = Array("UBQD".utf8)
     private static let headerCount = 8
-    private static let recordCount = 20
+    private static let bodyCount = 32
+    private static let recordCount = 36
+    /// Version 1 knew items only, without the zeros.
+    private static let oldRecordCount = 20
     /// Above this the file is written anew once most of its records say nothing any more.
     private static let compactionThreshold = 1024
 
@@ -26,13 +37,8 @@ package final class DeletionLog: Sendable {
 
     private struct State: ~Copyable {
         var file: OwnedDescriptor
-        var entries: Set<ItemID>
+        var entries: Set<Entry>
         var records: Int
-    }
-
-    private enum Meaning: UInt32 {
-        case deleted = 0x9E37_79B9
-        case withdrawn = 0x85EB_CA6B
     }
 
     package init(path: String) throws(ReplicaError) {
@@ -43,61 +49,67 @@ package final class DeletionLog: Sendable {
             )
         }
         let bytes = try ReplicaError.naming("read", path) { () throws(Errno) in try Self.contents(file.raw) }
-        var entries = Set<ItemID>()
+        var entries = Set<Entry>()
         var records = 0
+        var isOld = false
         if bytes.count >= Self.headerCount {
             var reader = ByteReader(bytes)
             guard reader.bytes(4) == Self.magic, let version = reader.integer(UInt32.self) else {
                 throw .corrupted(path)
             }
-            guard version == Self.version else { throw .tooNew(what: path, version: version) }
-            while let record = reader.bytes(Self.recordCount) {
+            guard version <= Self.version else { throw .tooNew(what: path, version: version) }
+            isOld = version == 1
+            while let record = reader.bytes(isOld ? Self.oldRecordCount : Self.recordCount) {
                 records += 1
-                switch Self.decode(record) {
-                case (let item, .deleted)?: entries.insert(item)
-                case (let item, .withdrawn)?: entries.remove(item)
-                case nil: break
-                }
+                guard let (entry, isDeleted) = Self.decode(record) else { continue }
+                if isDeleted { entries.insert(entry) } else { entries.remove(entry) }
             }
         }
-        let whole = bytes.count >= Self.headerCount ? Self.headerCount + records * Self.recordCount : 0
+        let size = isOld ? Self.oldRecordCount : Self.recordCount
+        let whole = bytes.count >= Self.headerCount ? Self.headerCount + records * size : 0
         try ReplicaError.naming("write", path) { () throws(Errno) in
             if whole < bytes.count { try checked(clinux_truncate(file.raw, Int64(whole))) }
             if whole == 0 { try Self.write(Self.header, to: file.raw) }
         }
         state = Mutex(State(file: file, entries: entries, records: records))
+        guard isOld else { return }
+        try ReplicaError.naming("write", path) { () throws(Errno) in
+            try state.withLock { state throws(Errno) in try compact(&state) }
+        }
     }
 
-    /// Before a program's unlink, rmdir or replacing rename takes a synced item out of the tree.
-    package func append(_ item: ItemID) throws(Errno) {
+    /// Before a program's unlink, rmdir or replacing rename takes a name away.
+    ///
+    /// - Throws: when it could not be written. It counts all the same, until this process ends.
+    package func append(_ entry: Entry) throws(Errno) {
         try state.withLock { state throws(Errno) in
-            guard !state.entries.contains(item) else { return }
-            try Self.write(Self.encode(item, .deleted), to: state.file.raw)
-            state.entries.insert(item)
+            guard state.entries.insert(entry).inserted else { return }
+            try Self.write(Self.encode(entry, isDeleted: true), to: state.file.raw)
             state.records += 1
         }
     }
 
     /// When a deletion has been committed, or the item is there after all. Others that are appended meanwhile stay.
-    package func remove(_ items: some Sequence<ItemID>) throws(Errno) {
-        let items = Set(items)
+    package func remove(_ entries: some Sequence<Entry>) throws(Errno) {
+        let entries = Set(entries)
+        guard !entries.isEmpty else { return }
         try state.withLock { state throws(Errno) in
-            let known = state.entries.intersection(items)
+            let known = state.entries.intersection(entries)
             guard !known.isEmpty else { return }
-            try Self.write(known.sorted().flatMap { Self.encode($0, .withdrawn) }, to: state.file.raw)
+            try Self.write(known.flatMap { Self.encode($0, isDeleted: false) }, to: state.file.raw)
             state.entries.subtract(known)
             state.records += known.count
             if state.records > Self.compactionThreshold, state.records > 4 * state.entries.count { try compact(&state) }
         }
     }
 
-    package func contains(_ item: ItemID) -> Bool { state.withLock { $0.entries.contains(item) } }
+    package func contains(_ entry: Entry) -> Bool { state.withLock { $0.entries.contains(entry) } }
 
-    package func entries() -> Set<ItemID> { state.withLock { $0.entries } }
+    package func entries() -> Set<Entry> { state.withLock { $0.entries } }
 
     /// Keeps these entries only and writes the file anew (new file, fsync, rename). For the start, when nothing is
     /// appended: entries that the caller does not know of are dropped.
-    package func compact(keeping kept: Set<ItemID>) throws(Errno) {
+    package func compact(keeping kept: Set<Entry>) throws(Errno) {
         try state.withLock { state throws(Errno) in
             state.entries.formIntersection(kept)
             try compact(&state)
@@ -108,7 +120,7 @@ package final class DeletionLog: Sendable {
         let temporary = path + ".new"
         let flags = O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW
         let file = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, temporary, flags, 0o600)))
-        try Self.write(Self.header + state.entries.sorted().flatMap { Self.encode($0, .deleted) }, to: file.raw)
+        try Self.write(Self.header + state.entries.flatMap { Self.encode($0, isDeleted: true) }, to: file.raw)
         try checked(clinux_fsync(file.raw))
         try checked(clinux_rename_at(AT_FDCWD, temporary, AT_FDCWD, path, 0))
         state.file = file
@@ -133,24 +145,55 @@ package final class DeletionLog: Sendable {
         return writer.result
     }
 
-    private static func encode(_ item: ItemID, _ meaning: Meaning) -> [UInt8] {
-        var writer = ByteWriter()
-        writer.bytes(item.bytes)
-        writer.integer(check(item.bytes, meaning))
-        return writer.result
+    // MARK: Records
+
+    /// Where the check over a record begins: says what it is of and what it means. Zeros, as a crash leaves them, have another check.
+    private enum Start {
+        static let deletedItem: UInt32 = 0x9E37_79B9
+        static let withdrawnItem: UInt32 = 0x85EB_CA6B
+        static let deletedInode: UInt32 = 0xC2B2_AE35
+        static let withdrawnInode: UInt32 = 0x27D4_EB2F
+        static let replacing: UInt32 = 0x1656_67B1
+        static let withdrawnReplacing: UInt32 = 0xD3A2_646C
     }
 
-    private static func decode(_ record: [UInt8]) -> (ItemID, Meaning)? {
+    private static func encode(_ entry: Entry, isDeleted: Bool) -> [UInt8] {
+        var body: [UInt8]
+        let start: UInt32
+        switch entry {
+        case .inode(let key):
+            body = key.bytes
+            start = isDeleted ? Start.deletedInode : Start.withdrawnInode
+        case .replacing(let key):
+            body = key.bytes
+            start = isDeleted ? Start.replacing : Start.withdrawnReplacing
+        case .item(let item):
+            body = item.bytes
+            start = isDeleted ? Start.deletedItem : Start.withdrawnItem
+        }
+        body.append(contentsOf: repeatElement(0, count: bodyCount - body.count))
+        let sum = check(body, start)
+        for shift in [24, 16, 8, 0] { body.append(UInt8(truncatingIfNeeded: sum >> UInt32(shift))) }
+        return body
+    }
+
+    private static func decode(_ record: [UInt8]) -> (Entry, isDeleted: Bool)? {
         var reader = ByteReader(record)
-        guard let bytes = reader.bytes(16), let item = ItemID(bytes: bytes), let sum = reader.integer(UInt32.self)
-        else { return nil }
-        for meaning in [Meaning.deleted, .withdrawn] where check(bytes, meaning) == sum { return (item, meaning) }
-        return nil
+        guard let body = reader.bytes(record.count - 4), let sum = reader.integer(UInt32.self) else { return nil }
+        switch sum {
+        case check(body, Start.deletedItem): return ItemID(bytes: body.prefix(16)).map { (.item($0), true) }
+        case check(body, Start.withdrawnItem): return ItemID(bytes: body.prefix(16)).map { (.item($0), false) }
+        case check(body, Start.deletedInode): return InodeKey(bytes: body).map { (.inode($0), true) }
+        case check(body, Start.withdrawnInode): return InodeKey(bytes: body).map { (.inode($0), false) }
+        case check(body, Start.replacing): return InodeKey(bytes: body).map { (.replacing($0), true) }
+        case check(body, Start.withdrawnReplacing): return InodeKey(bytes: body).map { (.replacing($0), false) }
+        default: return nil
+        }
     }
 
-    /// FNV-1a from a start that differs by meaning; zeros, as a crash leaves them, have another one.
-    private static func check(_ bytes: [UInt8], _ meaning: Meaning) -> UInt32 {
-        bytes.reduce(meaning.rawValue) { ($0 ^ UInt32($1)) &* 16_777_619 }
+    /// FNV-1a.
+    private static func check(_ bytes: [UInt8], _ start: UInt32) -> UInt32 {
+        bytes.reduce(start) { ($0 ^ UInt32($1)) &* 16_777_619 }
     }
 
     private static func contents(_ file: Int32) throws(Errno) -> [UInt8] {

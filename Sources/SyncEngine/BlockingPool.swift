@@ -18,7 +18,7 @@ final class BlockingPool: @unchecked Sendable {
         pthread_cond_init(condition, nil)
         for index in 0..<threads {
             let this = self
-            startThread(name: "ubi-pool-\(index)") { this.run() }
+            BlockingThread.start("ubi-pool-\(index)") { this.run() }
         }
     }
 

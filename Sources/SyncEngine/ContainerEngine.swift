@@ -59,6 +59,8 @@ package actor ContainerEngine {
     var aspects: [LocalPlace: LocalChange.Aspects] = [:]
     /// Names that the driver saw being renamed away: their absence is an act, not an accident.
     var vanished: Set<LocalPlace> = []
+    /// Deleted inodes that no pass has looked at yet.
+    var freshDeletions: Set<InodeKey> = []
     /// Where inodes went that moved since their synced row was written.
     var moves: [InodeKey: LocalPlace] = [:]
     /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
@@ -103,6 +105,8 @@ package actor ContainerEngine {
     var problems: [ItemID: ItemProblem] = [:]
     var deletionGuard = DeletionGuard()
     var heldDeletions: Set<ItemID> = []
+    /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
+    var admittedDeletions: Set<ItemID> = []
     var position = LogPosition.beginning
     /// Items of the cloud that this device cannot represent, in words.
     var refusedItems: Set<String> = []
@@ -161,11 +165,24 @@ package actor ContainerEngine {
             try replica.database.setStoppedCleanly(false)
             heldDeletions = try replica.database.held()
             sending = try replica.database.sending()
+            try dropStrangeDeletions()
             try scan(onlyFolders: wasClean)
         } catch {
             throw .failed("the replica cannot be read: \(error)")
         }
         handle(.started)
+    }
+
+    /// Of inodes that were never synced, or are another item's by now.
+    private func dropStrangeDeletions() throws {
+        let entries = replica.deletions.entries()
+        let known = try entries.filter { entry in
+            switch entry {
+            case .inode(let key), .replacing(let key): try !replica.database.synced(key: key).isEmpty
+            case .item: true
+            }
+        }
+        if known.count < entries.count { try replica.deletions.compact(keeping: known) }
     }
 
     /// Ends what runs. What was not sent is found again by the trees.
@@ -286,7 +303,11 @@ package actor ContainerEngine {
     // MARK: What the driver reports
 
     package func drainChanges() {
-        for change in host.takeChanges() { note(change) }
+        for change in host.takeChanges() {
+            host.logReplacingRename(change)
+            note(change)
+        }
+        if !passIsRunning, !freshDeletions.isEmpty { withdraw() }
     }
 
     private func note(_ change: LocalChange) {
@@ -297,6 +318,9 @@ package actor ContainerEngine {
         aspects[place, default: []].formUnion(change.aspects)
         if change.aspects.contains(.content) { editedAt[place] = wallClock }
         vanished.remove(place)
+        if change.aspects.contains(.entry), let key = change.key, replica.deletions.contains(.inode(key)) {
+            freshDeletions.insert(key)
+        }
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)
             changedAt[old] = changeCount

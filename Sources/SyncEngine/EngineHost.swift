@@ -13,8 +13,6 @@ package final class EngineHost: Sendable {
     private struct State: Sendable {
         var changes: [LocalChange] = []
         var drainIsScheduled = false
-        /// Inodes whose names the driver saw vanish since the service started: proof that an absence is a deletion.
-        var deleted: Set<InodeKey> = []
         /// Items whose creation is on its way, so that a deletion meanwhile is logged although no synced row exists yet.
         var creating: [InodeKey: ItemID] = [:]
         var engine: ContainerEngine?
@@ -34,7 +32,8 @@ package final class EngineHost: Sendable {
 
     /// A program changed something: called after the backing tree has changed.
     package func changed(_ change: LocalChange) {
-        logReplacingRename(change)
+        // The engine finds out which items that ended; until then this is enough. A log that cannot be written brings items back.
+        if change.replacesAnother, let key = change.key { try? replica.deletions.append(.replacing(key)) }
         let engine: ContainerEngine? = state.withLock { state in
             state.changes.append(change)
             guard !state.drainIsScheduled, let engine = state.engine else { return nil }
@@ -51,18 +50,19 @@ package final class EngineHost: Sendable {
 
     private static let gatheringTime = Duration.milliseconds(1)
 
-    /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
-    private func logReplacingRename(_ change: LocalChange) {
-        guard let from = change.movedFrom, !change.isFolder, let key = change.key,
-            let target = syncedItem(change.parent, change.name)
-        else { return }
+    /// On the engine's thread. A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
+    func logReplacingRename(_ change: LocalChange) {
+        guard change.replacesAnother, let from = change.movedFrom, let key = change.key else { return }
+        // After the items are in the log.
+        defer { try? replica.deletions.remove([.replacing(key)]) }
+        guard !change.isFolder, let target = syncedItem(change.parent, change.name) else { return }
         for row in (try? replica.database.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name
         {
-            try? replica.deletions.append(row.id)
+            try? replica.deletions.append(.item(row.id))
         }
         // On its way to the cloud at this moment, under a name that is gone by now.
         if let creating = state.withLock({ $0.creating[key] }), creating != target {
-            try? replica.deletions.append(creating)
+            try? replica.deletions.append(.item(creating))
         }
     }
 
@@ -87,20 +87,21 @@ package final class EngineHost: Sendable {
     }
 
     /// Called before an unlink, rmdir or replacing rename takes a name away: the deletion is logged before it happens.
-    package func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) {
-        let creating = state.withLock { state in
-            state.deleted.insert(key)
-            return state.creating[key]
-        }
-        var items = creating.map { [$0] } ?? []
-        if let rows = try? replica.database.synced(key: key) { items += rows.map(\.id) }
+    package func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {
         // A log that cannot be written makes the item come back instead of going: never the other way round.
-        for item in items { try? replica.deletions.append(item) }
+        if isLastName {
+            try? replica.deletions.append(.inode(key))
+        } else if let item = syncedItem(parent, name) {
+            // The inode lives on as another item.
+            try? replica.deletions.append(.item(item))
+        }
+        if let creating = state.withLock({ $0.creating[key] }) { try? replica.deletions.append(.item(creating)) }
     }
 
-    func wasDeleted(_ key: InodeKey) -> Bool { state.withLock { $0.deleted.contains(key) } }
-    func forgetDeletion(of key: InodeKey) { state.withLock { _ = $0.deleted.remove(key) } }
     func setCreating(_ key: InodeKey, _ item: ItemID?) { state.withLock { $0.creating[key] = item } }
+
+    /// The disk refused it.
+    package func deletionFailed(key: InodeKey) { try? replica.deletions.remove([.inode(key)]) }
 
     /// What a program wrote to an inode that the engine had replaced is kept beside the item, never dropped.
     package func orphanWritten(

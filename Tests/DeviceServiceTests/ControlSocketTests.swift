@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import SyncEngine
 import Synchronization
 import TestSupport
 import Testing

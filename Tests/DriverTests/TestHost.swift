@@ -203,7 +203,10 @@ final class TestHost: DriverHost {
         return nil
     }
 
-    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) { state.withLock { $0.deleted.append(name) } }
+    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {
+        state.withLock { $0.deleted.append(name) }
+    }
+    func deletionFailed(key: InodeKey) {}
 
     func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor) {
         let raw = descriptor.raw

@@ -56,6 +56,22 @@ import UbiquityModel
         #expect(!core.isSettled)
         #expect(core.isWaiting(.place(1)))
     }
+
+    @Test func `a device that was offline before the start stays so, until it is switched on`() {
+        var core = Core()
+        #expect(core.handle(.switched(offline: true), at: .start) == [])
+        #expect(!core.handle(.started, at: .start).contains(.connect))
+        #expect(core.connection == .off)
+        #expect(core.handle(.switched(offline: false), at: later).contains(.connect))
+        #expect(core.connection == .connecting)
+    }
+
+    @Test func `a device that was switched on again before the start connects once it starts`() {
+        var core = Core()
+        _ = core.handle(.switched(offline: true), at: .start)
+        #expect(!core.handle(.switched(offline: false), at: .start).contains(.connect))
+        #expect(core.handle(.started, at: .start).contains(.connect))
+    }
 }
 
 @Suite struct DeletionGuardTests {

@@ -111,5 +111,28 @@ extension MountTests {
                 }
             }
         }
+
+        /// A folder that the cloud still has children of is not "another's" as long as only this device's own deletions wait in it.
+        @Test func `folders of held deletions do not come back by themselves`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("for i in $(seq 60); do mkdir -p d$i/e; echo $i > d$i/e/f; done")
+                try a.sync()
+                try b.sync()
+                // One after the other, as a program would that removes what it made.
+                try a.shell("for i in $(seq 60); do rm d$i/e/f; rmdir d$i/e; rmdir d$i; sleep 0.01; done")
+                let held = try a.run("sync", "--timeout", "10", limit: .seconds(40))
+                #expect(held.code == 75, "\(held)")
+                #expect(try a.names() == [], "while they are held")
+                try a.down()
+                try a.up()
+                #expect(try a.names() == [], "after a restart")
+                try a.succeed("deleted", "confirm")
+                try a.sync()
+                try b.sync()
+                #expect(try a.names() == [])
+                #expect(try b.names() == [])
+            }
+        }
     }
 }

@@ -7,16 +7,16 @@ extension MountTests {
     @Suite struct PolicyTests {
         private static let size = 3_000_000
 
-        /// A and B with `f.bin` and `d/g.bin`, which are dataless on B.
+        /// A and B with `f.bin`, `d/g.bin` and `w.bin`, which are dataless on B.
         private func pairWithDataless(_ site: Site) throws -> (a: Device, b: Device) {
             let (a, b) = try site.pair()
             try Files.makeFolder(a.path("d"))
             try a.write(randomBytes(Self.size), to: "f.bin")
             try a.write(randomBytes(Self.size, seed: 2), to: "d/g.bin")
+            try a.write(randomBytes(Self.size, seed: 3), to: "w.bin")
             try a.sync()
             try b.sync()
-            try b.evict("f.bin")
-            try b.evict("d")
+            for path in ["f.bin", "d", "w.bin"] { try b.evict(path) }
             return (a, b)
         }
 
@@ -36,6 +36,27 @@ extension MountTests {
             #expect(try received(device) == before)
             for item in items { #expect(try device.state(of: item) == "dataless") }
         }
+
+        /// Runs `body`, which must not fetch f.bin, beside a program that may fetch: once the file `go` is there that one opens w.bin, and
+        /// soon has all of it.
+        private func expectNothingFetched(
+            _ device: Device,
+            _ items: [String],
+            besideOther site: Site,
+            _ body: () throws -> Void
+        ) throws {
+            let other = try device.startShell(
+                "until [ -e '\(site.outside)/go' ]; do sleep 0.02; done; exec 3< w.bin; \(Self.untilOtherHasAll)"
+            )
+            let before = try received(device)
+            try body()
+            #expect(try other.wait().isSuccess)
+            #expect(try received(device) - before < Int64(Self.size) * 3 / 2)
+            for item in items { #expect(try device.state(of: item) == "dataless") }
+        }
+
+        private static let untilOtherHasAll =
+            "until [ \"$(getfattr --only-values -n user.ubiquity.state w.bin)\" = current ]; do sleep 0.02; done"
 
         /// A copy of a program under another name.
         private func copy(_ program: String, as name: String, _ site: Site) throws -> String {
@@ -65,7 +86,7 @@ extension MountTests {
                         try b.shell(walk)
                     }
                     let find = try copy("find", as: "updatedb", site)
-                    #expect(try b.shell("'\(find)' . -type f -size 2930k").output.split(separator: "\n").count == 2)
+                    #expect(try b.shell("'\(find)' . -type f -size 2930k").output.split(separator: "\n").count == 3)
                 }
             }
         }
@@ -73,10 +94,12 @@ extension MountTests {
         @Test func `who may fetch gets the rest of what it keeps open, who may not does not`() async throws {
             try await withSite { site in
                 let (_, b) = try pairWithDataless(site)
-                let denied = try script("exec 3< f.bin; sleep 3; exit 0", as: "borgmatic", site)
-                try expectNothingFetched(b) { try b.shell("bash '\(denied)'") }
-                try b.shell("exec 3< f.bin; sleep 3; exit 0")
-                try b.waitForState(["current"], of: "f.bin")
+                let denied = try script(
+                    "exec 3< f.bin; touch '\(site.outside)/go'; \(Self.untilOtherHasAll)",
+                    as: "borgmatic",
+                    site
+                )
+                try expectNothingFetched(b, ["f.bin"], besideOther: site) { try b.shell("bash '\(denied)'") }
             }
         }
 
@@ -161,8 +184,8 @@ extension MountTests {
                     os.utime('f.bin', (1e9, 1e9))
                     os.chmod('f.bin', 0o600)
                     os.rename('f.bin', 'h.bin')
-                    # Whoever may would have all of it after a second.
-                    time.sleep(2.5)
+                    open('\(site.outside)/go', 'w').close()
+                    while os.getxattr('w.bin', 'user.ubiquity.state') != b'current': time.sleep(0.02)
                     os.close(f)
                     os.close(os.open('d/g.bin', os.O_WRONLY | os.O_TRUNC))
                     assert os.stat('d/g.bin').st_size == 0
@@ -170,7 +193,7 @@ extension MountTests {
                     as: "restic",
                     site
                 )
-                try expectNothingFetched(b, ["h.bin"]) { try b.shell("'\(program)'") }
+                try expectNothingFetched(b, ["h.bin"], besideOther: site) { try b.shell("'\(program)'") }
                 try b.sync()
                 try a.sync()
                 #expect(try Files.status(a.path("h.bin")).st_mtim.tv_sec == 1_000_000_000)

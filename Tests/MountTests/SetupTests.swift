@@ -32,6 +32,26 @@ extension MountTests {
             }
         }
 
+        @Test func `offline stays on over a restart and a crash`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try b.setOffline(true)
+                try b.down()
+                try b.up()
+                #expect(try b.run("sync", "--timeout", "5", limit: .seconds(20)).code == 69)
+                try b.killService()
+                try b.up()
+                try b.write("later", to: "b.txt")
+                #expect(try b.run("sync", "--timeout", "5", limit: .seconds(20)).code == 69)
+                try a.sync()
+                #expect(try a.names() == [])
+                try b.setOffline(false)
+                try b.sync()
+                try a.sync()
+                #expect(try a.text("b.txt") == "later")
+            }
+        }
+
         @Test func `up leaves no pipe open behind it`() async throws {
             try await withSite { site in
                 let a = site.device("a")

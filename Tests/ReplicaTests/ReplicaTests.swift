@@ -11,13 +11,13 @@ import UbiquityModel
         let item = ItemID.random()
         do {
             let replica = try Replica(directory: path)
-            try replica.deletions.append(item)
+            try replica.deletions.append(.item(item))
             try replica.database.setNonce([1, 2, 3])
             _ = try replica.staging.makeFile()
             try replica.database.close()
         }
         let replica = try Replica(directory: path)
-        #expect(replica.deletions.entries() == [item])
+        #expect(replica.deletions.entries() == [.item(item)])
         #expect(try replica.database.nonce() == [1, 2, 3])
         #expect(try FileNames.list(replica.stagingPath).isEmpty)
         #expect(try InodeKey(in: AT_FDCWD, name: replica.treePath) == replica.tree.rootKey)

@@ -1,5 +1,6 @@
 internal import CloudClient
 internal import Logging
+internal import SyncEngine
 internal import UbiquityControl
 internal import UbiquityModel
 

@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import Logging
+internal import SyncEngine
 internal import Synchronization
 internal import UbiquityControl
 

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Glibc
+internal import SyncEngine
 internal import Synchronization
 
 /// Finds out to whom a request of an ordinary program belongs.

@@ -145,9 +145,11 @@ final class ServiceHost: DriverHost {
         engine.removeVersion(path: path, revision: revision)
     }
 
-    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name) {
-        engine.aboutToDelete(key: key, parent: parent, name: name)
+    func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {
+        engine.aboutToDelete(key: key, parent: parent, name: name, isLastName: isLastName)
     }
+
+    func deletionFailed(key: InodeKey) { engine.deletionFailed(key: key) }
 
     func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor) {
         engine.orphanWritten(key: key, lastParent: lastParent, lastName: lastName, descriptor: descriptor)

@@ -1,3 +1,4 @@
+internal import SyncEngine
 internal import Synchronization
 
 /// Reads command lines of processes, on threads that may hang.

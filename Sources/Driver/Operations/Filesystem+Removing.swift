@@ -36,9 +36,18 @@ extension Filesystem {
         guard isFolder == (seen.kind == .folder) else { throw isFolder ? .notDirectory : .isDirectory }
         // Before the deletion is announced: `rmdir` of a folder with something in it is everyday.
         if isFolder { try requireEmpty(descriptor, itemName) }
-        host.aboutToDelete(key: seen.key, parent: folder.key, name: itemName)
-        try takeAway(folder.key, descriptor, itemName, seen)
+        host.aboutToDelete(key: seen.key, parent: folder.key, name: itemName, isLastName: seen.hasOneName)
+        do throws(Errno) { try takeAway(folder.key, descriptor, itemName, seen) } catch {
+            noteFailedDeletion(descriptor, itemName, seen)
+            throw error
+        }
         report(.entry, folder.key, itemName, seen.key, isFolder: isFolder)
+    }
+
+    private func noteFailedDeletion(_ folder: SharedDescriptor, _ name: Name, _ seen: Observation) {
+        // Unless somebody else has done it.
+        guard let still = (try? observe(folder, name)) ?? nil, still.key == seen.key else { return }
+        host.deletionFailed(key: seen.key)
     }
 
     /// Removes a name that was observed, and says so to the nodes and the index of folders.
@@ -57,7 +66,7 @@ extension Filesystem {
             victim?.loseLink(folder, name, keeping: kept)
             if seen.kind == .folder { replica.folders.remove(seen.key) }
         }
-        if let victim, seen.kind == .folder || seen.status.st_nlink <= 1 { vanished(victim) }
+        if let victim, seen.hasOneName { vanished(victim) }
     }
 
     func requireEmpty(_ parent: SharedDescriptor, _ name: Name) throws(Errno) {
@@ -124,19 +133,30 @@ extension Filesystem {
             // Two names of one inode: POSIX does nothing.
             if other.key == moved.key { return }
             try requireReplaceable(target, to.name, other, by: moved)
-            host.aboutToDelete(key: other.key, parent: to.folder.key, name: to.name)
+            host.aboutToDelete(
+                key: other.key,
+                parent: to.folder.key,
+                name: to.name,
+                isLastName: other.hasOneName
+            )
         }
-        try move(
-            Origin(folder: from.folder.key, descriptor: source, name: from.name, seen: moved),
-            Destination(folder: to.folder.key, descriptor: target, name: to.name, seen: other),
-            flags
-        )
+        do throws(Errno) {
+            try move(
+                Origin(folder: from.folder.key, descriptor: source, name: from.name, seen: moved),
+                Destination(folder: to.folder.key, descriptor: target, name: to.name, seen: other),
+                flags
+            )
+        } catch {
+            if let other, !exchanges { noteFailedDeletion(target, to.name, other) }
+            throw error
+        }
         report(
             .entry,
             to.folder.key,
             to.name,
             moved.key,
             movedFrom: (from.folder.key, from.name),
+            replacesAnother: other != nil,
             isFolder: moved.kind == .folder
         )
         if exchanges, let other {
@@ -146,6 +166,7 @@ extension Filesystem {
                 from.name,
                 other.key,
                 movedFrom: (to.folder.key, to.name),
+                replacesAnother: true,
                 isFolder: other.kind == .folder
             )
         }
@@ -210,7 +231,7 @@ extension Filesystem {
             }
             settle(from.seen, to.folder, to.name)
         }
-        if let victim, let other = to.seen, other.kind == .folder || other.status.st_nlink <= 1 { vanished(victim) }
+        if let victim, let other = to.seen, other.hasOneName { vanished(victim) }
     }
 
     /// An inode has a new place.

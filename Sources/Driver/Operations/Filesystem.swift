@@ -142,6 +142,7 @@ final class Filesystem: Sendable {
         _ name: Name,
         _ key: InodeKey?,
         movedFrom: (parent: InodeKey, name: Name)? = nil,
+        replacesAnother: Bool = false,
         isFolder: Bool
     ) {
         // What the engine has in its staging folder is its own business.
@@ -153,6 +154,7 @@ final class Filesystem: Sendable {
                 name: name,
                 key: key,
                 movedFrom: movedFrom,
+                replacesAnother: replacesAnother,
                 isFolder: isFolder
             )
         )

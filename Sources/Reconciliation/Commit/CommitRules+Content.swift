@@ -323,7 +323,9 @@ extension CommitRules {
     ) throws(View.Failure) -> Bool {
         var next = try view.revision(current)?.base
         for _ in 0..<100 {
-            guard let id = next, id != base, let revision = try view.revision(id), revision.item == item else { return false }
+            guard let id = next, id != base, let revision = try view.revision(id), revision.item == item else {
+                return false
+            }
             if revision.version.content == content { return true }
             next = revision.base
         }

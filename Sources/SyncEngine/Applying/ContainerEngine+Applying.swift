@@ -228,13 +228,7 @@ extension ContainerEngine {
             return !remote.isDeleted && remote.place != row.place
         }
         guard leaves, let name = TransitionalName.of(candidate.id), let path = path(of: found.place) else { return }
-        let mutation = Mutation.move(
-            fromParent: found.place.folder,
-            fromName: found.place.name,
-            toParent: found.place.folder,
-            toName: name,
-            expecting: LocalEvidence(found.state)
-        )
+        let mutation = found.rename(to: name)
         guard case .success(let result)? = await act(mutation, path), let state = result.state else { return }
         let place = LocalPlace(folder: found.place.folder, name: name)
         if state.kind == .folder {
@@ -299,13 +293,7 @@ extension ContainerEngine {
             let isTakenThere =
                 ((try? replica.database.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
             guard !isTaken, !isTakenThere else { continue }
-            let mutation = Mutation.move(
-                fromParent: found.place.folder,
-                fromName: found.place.name,
-                toParent: found.place.folder,
-                toName: name,
-                expecting: LocalEvidence(found.state)
-            )
+            let mutation = found.rename(to: name)
             guard let state = await perform(mutation, path, candidate) else { return }
             if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) }
             if candidate.synced != nil { moves[state.key] = place }
@@ -459,5 +447,17 @@ extension ContainerEngine {
     private struct PassBox: @unchecked Sendable {
         let pass: Pass
         init(_ pass: Pass) { self.pass = pass }
+    }
+}
+
+extension Candidate.Found {
+    fileprivate func rename(to name: Name) -> Mutation {
+        .move(
+            fromParent: place.folder,
+            fromName: place.name,
+            toParent: place.folder,
+            toName: name,
+            expecting: LocalEvidence(state)
+        )
     }
 }

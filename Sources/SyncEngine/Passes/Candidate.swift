@@ -12,6 +12,8 @@ final class Candidate {
     var found: Found?
     var synced: SyncedItem?
     var remote: RemoteItem?
+    /// The inode that the item was, when it is another now.
+    var formerKey: InodeKey?
     /// For a new local item: the cloud's item of the same name.
     var rival: RemoteItem?
     /// An absence is proven to be a deletion: logged, or seen happening.

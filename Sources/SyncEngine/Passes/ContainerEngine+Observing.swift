@@ -65,7 +65,7 @@ extension ContainerEngine {
     }
 
     /// The item that a folder is known as; `nil` for a new one, and for one that stays here.
-    private func knownItem(of folder: InodeKey) throws -> ItemID? {
+    func knownItem(of folder: InodeKey) throws -> ItemID? {
         if folder == replica.tree.rootKey { return .root }
         return try replica.database.synced(key: folder).first { $0.content == .folder }?.id
     }
@@ -163,16 +163,17 @@ extension ContainerEngine {
 
     private static let absenceTime = Duration.milliseconds(300)
 
-    private func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
-        if replica.deletions.contains(row.id) { return true }
+    func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
+        if replica.deletions.contains(.item(row.id)) { return true }
         if let folder = folderKey(of: row.place.parent),
             vanished.contains(LocalPlace(folder: folder, name: row.place.name))
         {
             return true
         }
         guard let key = row.local?.key else { return false }
-        // Seen by the driver since the start: unlinked, or renamed to a name that continues another item.
-        return host.wasDeleted(key) || moves[key] != nil
+        // Unlinked, or renamed to a name that continues another item.
+        return replica.deletions.contains(.inode(key)) || replica.deletions.contains(.replacing(key))
+            || moves[key] != nil
     }
 
     private func found(
@@ -196,6 +197,7 @@ extension ContainerEngine {
             bringWhole(place, state.key, candidate)
             return
         }
+        if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
         let row = agreedRow(row, candidate.remote)
         candidate.synced = row
         if !absentSince.isEmpty { absentSince[id] = nil }
@@ -348,7 +350,7 @@ extension ContainerEngine {
         return place
     }
 
-    private func currentPlace(of key: InodeKey) -> LocalPlace? {
+    func currentPlace(of key: InodeKey) -> LocalPlace? {
         if let entry = replica.folders.entry(key) { return LocalPlace(folder: entry.parent, name: entry.name) }
         return moves[key]
     }

@@ -51,9 +51,10 @@ extension ContainerEngine {
 
     private func verdicts(of pass: Pass, _ works: [Work]) -> [Work: Verdict] {
         var verdicts = pass.verdicts
+        var ended: [DeletionLog.Entry] = []
         for candidate in pass.all {
             let verdict = candidate.verdict ?? .done
-            settle(candidate, verdict)
+            settle(candidate, verdict, pass, &ended)
             for work in candidate.works { verdicts[work] = worse(verdicts[work], verdict) }
         }
         for work in works {
@@ -70,6 +71,7 @@ extension ContainerEngine {
                 snapshots.remove(place)
             }
         }
+        withdraw(ended)
         // Only what the core handed out may come back.
         return verdicts.filter { works.contains($0.key) }
     }
@@ -91,7 +93,26 @@ extension ContainerEngine {
         return rank(one) >= rank(other) ? one : other
     }
 
-    private func settle(_ candidate: Candidate, _ verdict: Verdict) {
+    /// Deletions that the cloud knows, and those of files that it never knew.
+    func withdraw(_ ended: [DeletionLog.Entry] = []) {
+        var ended = ended
+        // While a transfer or a commit is on its way, a row may still be written.
+        if transferTasks.isEmpty {
+            for key in freshDeletions where (try? replica.database.synced(key: key).isEmpty) ?? false {
+                ended.append(.inode(key))
+            }
+            freshDeletions = []
+        }
+        // One that stays in the log proves what has been done already.
+        try? replica.deletions.remove(ended)
+    }
+
+    private func settle(
+        _ candidate: Candidate,
+        _ verdict: Verdict,
+        _ pass: Pass,
+        _ ended: inout [DeletionLog.Entry]
+    ) {
         guard verdict == .done || verdict == .sent else { return }
         problems[candidate.id] = nil
         absentSince[candidate.id] = nil
@@ -99,10 +120,17 @@ extension ContainerEngine {
             if moves[key] == candidate.found?.place { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
             host.setCreating(key, nil)
+            if let former = candidate.formerKey, former != key {
+                ended.append(contentsOf: [.inode(former), .replacing(former)])
+            }
+        }
+        if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {
+            // It is there after all.
+            ended.append(.item(candidate.id))
         }
         if candidate.found == nil, let key = candidate.synced?.local?.key {
             moves[key] = nil
-            host.forgetDeletion(of: key)
+            ended.append(contentsOf: [.inode(key), .replacing(key)])
         }
     }
 

@@ -25,7 +25,7 @@ extension ContainerEngine {
             let durable = Self.makeDurable(written, folders, replica)
             if durable {
                 try replica.database.apply(changes, remote: answered, manifests: manifests)
-                try replica.deletions.remove(deletions)
+                try replica.deletions.remove(deletions.map { .item($0) })
             } else {
                 try replica.database.apply(SyncedChanges(), remote: answered, manifests: manifests)
             }
@@ -56,9 +56,18 @@ extension ContainerEngine {
                 guard let folder = try? replica.tree.openFolder(key: place.folder) else { continue }
                 // A file that was replaced meanwhile has its own mark and is looked at again.
                 let raw = folder.withName(place.name) { openat($0, $1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
-                guard raw >= 0 else { continue }
+                guard raw >= 0 else {
+                    let error = Errno(rawValue: errno)
+                    // Gone, a symlink, a socket: nothing of it is written as data.
+                    if [.noSuchFileOrDirectory, .tooManySymbolicLinkLevels, .noSuchAddressOrDevice].contains(error) {
+                        continue
+                    }
+                    // By another way, then.
+                    try replica.tree.synchronize()
+                    return true
+                }
                 let file = OwnedDescriptor(raw)
-                try checked(clinux_fsync(file.raw))
+                try synchronizeFile(file.raw)
             }
             for key in parents {
                 guard let folder = try? replica.tree.openFolder(key: key) else { continue }
@@ -67,6 +76,13 @@ extension ContainerEngine {
             return true
         } catch {
             return false
+        }
+    }
+
+    /// - Note: What can have no data on a disk (a pipe took the name meanwhile) has nothing to synchronise.
+    private static func synchronizeFile(_ descriptor: Int32) throws(Errno) {
+        do throws(Errno) { try checked(clinux_fsync(descriptor)) } catch {
+            if error != .invalidArgument { throw error }
         }
     }
 

@@ -196,8 +196,14 @@ extension ContainerEngine {
     /// Brings back what was held: this device forgets that it deleted it.
     package func undoDeletions() throws(EngineError) {
         do {
+            var entries = heldDeletions.map { DeletionLog.Entry.item($0) }
+            for item in heldDeletions {
+                if let key = try replica.database.synced(item)?.local?.key {
+                    entries.append(contentsOf: [.inode(key), .replacing(key)])
+                }
+            }
             try replica.database.apply(SyncedChanges(removals: Array(heldDeletions)))
-            try replica.deletions.remove(heldDeletions)
+            try replica.deletions.remove(entries)
             heldDeletions = []
             storeHeld()
         } catch {

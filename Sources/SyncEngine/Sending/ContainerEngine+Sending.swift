@@ -63,65 +63,8 @@ extension ContainerEngine {
         }.map(\.send)
     }
 
-    private func isDeletion(_ send: PlannedSend) -> Bool {
+    func isDeletion(_ send: PlannedSend) -> Bool {
         send.actions.contains { if case .delete = $0 { true } else { false } }
-    }
-
-    // MARK: Held deletions
-
-    private func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
-        let deletions = sends.filter(isDeletion)
-        guard !deletions.isEmpty else { return sends }
-        let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
-        guard !ids.isEmpty else { return sends }
-        let total = (try? replica.database.counts().synced) ?? 0
-        let isHeld = ids.contains { heldDeletions.contains($0) }
-        if !isHeld, deletionGuard.admits(ids.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) {
-            return sends
-        }
-        if isHeld, deletionGuard.admitsConfirmed(at: now) {
-            heldDeletions.subtract(ids)
-            storeHeld()
-            return sends
-        }
-        heldDeletions.formUnion(ids)
-        storeHeld()
-        logger.warning("deletions are held", metadata: ["count": "\(heldDeletions.count)"])
-        let held = Set(ids)
-        for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
-        return sends.filter { !held.contains($0.candidate.id) }
-    }
-
-    /// `git gc` packs a repository's objects and removes the loose ones: hundreds of deletions that lose nothing, in a `.git` that
-    /// stays.
-    private func tidiesRepository(_ candidate: Candidate) -> Bool {
-        let names = remotePath(of: candidate.id).names
-        guard let index = names.lastIndex(where: { $0.bytes.elementsEqual(".git".utf8) }), index < names.count - 1
-        else {
-            return false
-        }
-        return (try? resolve(ItemPath(Array(names[...index])))) != nil
-    }
-
-    func storeHeld() {
-        do {
-            let stored = try replica.database.held()
-            try replica.database.setHeld(false, Array(stored.subtracting(heldDeletions)))
-            try replica.database.setHeld(true, Array(heldDeletions.subtracting(stored)))
-        } catch {
-            logger.warning("held deletions are not recorded", metadata: ["why": "\(error)"])
-        }
-    }
-
-    /// Whether all of them lie below one top folder that is deleted as well.
-    private func areUnderOneFolder(_ ids: [ItemID]) -> Bool {
-        var top: Name?
-        for id in ids {
-            guard let first = remotePath(of: id).names.first else { return false }
-            if let top, top != first { return false }
-            top = first
-        }
-        return true
     }
 
     // MARK: Operations
@@ -309,12 +252,11 @@ extension ContainerEngine {
             if let parent = candidate.found?.parent { revivals.insert(parent) }
             candidate.verdict = .later(.milliseconds(200))
             if let parent = candidate.found?.parent, parent != .root { handle(.pendingLoaded([parent], isLast: false)) }
-        case .notEmpty, .superseded:
-            // Something there survives: this device forgets that it had it, and gets it anew.
-            if case .superseded(let remote) = outcome { pass.answered.append(remote) }
-            pass.changes.removals.append(candidate.id)
-            pass.committedDeletions.append(candidate.id)
-            candidate.verdict = .again
+        case .notEmpty:
+            candidate.verdict = try folderIsNotEmpty(candidate, pass)
+        case .superseded(let remote):
+            pass.answered.append(remote)
+            candidate.verdict = forget(candidate, pass)
         case .cycle:
             refusedMoves.insert(candidate.id)
             candidate.verdict = .again
@@ -329,6 +271,14 @@ extension ContainerEngine {
         case .skipped:
             candidate.verdict = .again
         }
+    }
+
+    /// What survives is another's: this device forgets that it had the item, and gets it anew.
+    func forget(_ candidate: Candidate, _ pass: Pass) -> Verdict {
+        pass.changes.removals.append(candidate.id)
+        pass.committedDeletions.append(candidate.id)
+        if let key = candidate.synced?.local?.key { freshDeletions.insert(key) }
+        return .again
     }
 
     private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
@@ -359,6 +309,7 @@ extension ContainerEngine {
         if candidate.verdict == nil { candidate.verdict = .sent }
         if case .delete = send {
             sending[candidate.id] = nil
+            admittedDeletions.remove(candidate.id)
             pass.changes.answered.append(candidate.id)
             pass.changes.removals.append(candidate.id)
             pass.committedDeletions.append(candidate.id)

@@ -69,7 +69,7 @@ struct Uploader: Sendable {
         let result = Mutex<Result<ContentReader.Reading, UploadError>?>(nil)
         let (replica, key) = (replica, key)
         // A thread of its own: it blocks on the disk and, through `slots`, on the network.
-        startThread(name: "ubi-upload") {
+        BlockingThread.start("ubi-upload") {
             var batch: [(ChunkID, [UInt8])] = []
             var bytesInBatch = 0
             func handOver() {

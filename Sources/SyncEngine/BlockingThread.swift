@@ -2,18 +2,20 @@ internal import CLinux
 internal import Glibc
 
 /// Work that blocks runs on a thread of its own, never on Swift's cooperative pool.
-enum BlockingThread {
+package enum BlockingThread {
     private final class Box: Sendable {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
     /// Starts a detached thread that runs `body` to its end.
-    static func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    /// - Parameter name: As `ps -T` shows it; its first 15 bytes count.
+    package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
         var thread = pthread_t()
+        let short = String(name.prefix(15))
         let box = Unmanaged.passRetained(
             Box {
-                clinux_name_thread(name)
+                clinux_name_thread(short)
                 body()
             }
         )
@@ -33,7 +35,7 @@ enum BlockingThread {
     }
 
     /// Runs `body` on a thread of its own and returns what it returns.
-    static func run<Value: Sendable>(_ name: String, _ body: @escaping @Sendable () -> Value) async -> Value {
+    package static func run<Value: Sendable>(_ name: String, _ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             start(name) { continuation.resume(returning: body()) }
         }

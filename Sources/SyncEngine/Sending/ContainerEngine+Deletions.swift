@@ -1,0 +1,101 @@
+import EngineCore
+import Logging
+import Reconciliation
+import Replica
+import UbiquityModel
+
+/// Deletions that wait: for somebody's word, or for others that have to go first.
+extension ContainerEngine {
+    func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
+        let deletions = sends.filter(isDeletion)
+        guard !deletions.isEmpty else { return sends }
+        let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
+        guard !ids.isEmpty else { return sends }
+        let total = (try? replica.database.counts().synced) ?? 0
+        let isHeld = ids.contains { heldDeletions.contains($0) }
+        // Each is counted once, however often it has to be sent.
+        let fresh = ids.filter { !admittedDeletions.contains($0) }
+        if !isHeld, deletionGuard.admits(fresh.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) {
+            admittedDeletions.formUnion(fresh)
+            return sends
+        }
+        if isHeld, deletionGuard.admitsConfirmed(at: now) {
+            heldDeletions.subtract(ids)
+            storeHeld()
+            return sends
+        }
+        hold(ids)
+        let held = Set(ids)
+        for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
+        return sends.filter { !held.contains($0.candidate.id) }
+    }
+
+    /// `git gc` packs a repository's objects and removes the loose ones: hundreds of deletions that lose nothing, in a `.git` that
+    /// stays.
+    private func tidiesRepository(_ candidate: Candidate) -> Bool {
+        let names = remotePath(of: candidate.id).names
+        guard let index = names.lastIndex(where: { $0.bytes.elementsEqual(".git".utf8) }), index < names.count - 1
+        else {
+            return false
+        }
+        return (try? resolve(ItemPath(Array(names[...index])))) != nil
+    }
+
+    private func hold(_ ids: [ItemID]) {
+        let before = heldDeletions.count
+        heldDeletions.formUnion(ids)
+        storeHeld()
+        // Once, and again whenever they are twice as many.
+        guard before == 0 || before.leadingZeroBitCount != heldDeletions.count.leadingZeroBitCount else { return }
+        logger.warning("deletions are held", metadata: ["count": "\(heldDeletions.count)"])
+    }
+
+    func storeHeld() {
+        do {
+            let stored = try replica.database.held()
+            try replica.database.setHeld(false, Array(stored.subtracting(heldDeletions)))
+            try replica.database.setHeld(true, Array(heldDeletions.subtracting(stored)))
+        } catch {
+            logger.warning("held deletions are not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    /// Whether all of them lie below one top folder that is deleted as well.
+    private func areUnderOneFolder(_ ids: [ItemID]) -> Bool {
+        var top: Name?
+        for id in ids {
+            guard let first = remotePath(of: id).names.first else { return false }
+            if let top, top != first { return false }
+            top = first
+        }
+        return true
+    }
+
+    // MARK: Folders that are not empty
+
+    /// The cloud keeps a folder whose deletion was sent, because something lies in it.
+    func folderIsNotEmpty(_ candidate: Candidate, _ pass: Pass) throws -> Verdict {
+        var waiting: [ItemID] = []
+        for child in try replica.database.remoteChildren(of: candidate.id) where !child.isDeleted {
+            guard try isAboutToGo(child, from: candidate.id) else { return forget(candidate, pass) }
+            waiting.append(child.id)
+        }
+        if waiting.contains(where: { heldDeletions.contains($0) }) {
+            hold([candidate.id])
+            return .parked
+        }
+        // Nothing known survives in it: what lies there is still to be sent away, or the feed is about to tell of it.
+        if !waiting.isEmpty { handle(.pendingLoaded(waiting, isLast: false)) }
+        return .later(.milliseconds(300))
+    }
+
+    /// Whether this device itself has taken the item out of the folder, and has still to say so.
+    private func isAboutToGo(_ child: RemoteItem, from folder: ItemID) throws -> Bool {
+        if replica.deletions.contains(.item(child.id)) || heldDeletions.contains(child.id) { return true }
+        guard let row = try replica.database.synced(child.id) else { return isOwnAnnouncement(child) }
+        if let key = row.local?.key, let place = currentPlace(of: key), try observe(place)?.key == key {
+            return try knownItem(of: place.folder) != folder
+        }
+        return try isProvenDeletion(row)
+    }
+}
