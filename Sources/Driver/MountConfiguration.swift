@@ -17,7 +17,7 @@ package struct MountConfiguration: Sendable {
         containerName: String,
         showVersions: Bool = false,
         options: [String] = [],
-        mode: DriverMode = .ordinary
+        mode: DriverMode = .best
     ) {
         self.mode = mode
         self.mountPoint = mountPoint

@@ -7,8 +7,8 @@ package enum DriverMode: Sendable, Hashable {
     /// Through this process, even where the kernel could do it.
     case ordinary
 
-    /// - Parameter name: of `UBIQUITY_DRIVER`: `passthrough`; anything else is ordinary, until passthrough has proved itself.
-    package init(named name: String?) { self = name == "passthrough" ? .best : .ordinary }
+    /// - Parameter name: of `UBIQUITY_DRIVER`: `ordinary`; anything else is the best.
+    package init(named name: String?) { self = name == "ordinary" ? .ordinary : .best }
 }
 
 /// What was found out about kernel passthrough.
@@ -48,7 +48,7 @@ enum Passthrough: Sendable {
 extension Passthrough.Obstacle {
     var description: String {
         switch self {
-        case .notWanted: "kernel passthrough is switched off: UBIQUITY_DRIVER=passthrough"
+        case .notWanted: "kernel passthrough is switched off by UBIQUITY_DRIVER=ordinary"
         case .kernel: "kernel passthrough needs Linux 6.9 or later"
         case .privilege: "for kernel passthrough install the passthrough helper: Tools/install-passthrough-helper"
         case .refused(let error): "the kernel refuses passthrough to this disk: \(error)"

@@ -6,19 +6,24 @@ import Synchronization
 /// (inotify on the backing files would tell of writes, at the price of two calls for each open, and nothing tells of mapped stores.)
 final class WriterWatch: Sendable {
     private static let milliseconds = 1000
-    private let wakeups = Mailbox<Void>()
+    /// A program that closes a file, or ends, gives the backing file up a moment after its handle.
+    private static let firstMilliseconds = 2
+    private let wakeups = Mailbox<Reason>()
     private let isAwake = Atomic(false)
     /// Handles that were closed while mappings of theirs live on: writers, until those are gone. A leaf: memory work only.
     private let kept = Mutex<[Handle]>([])
 
+    private enum Reason { case writer, kept }
+
     /// A file was opened for writing. Wakes the thread at most once a second.
     func noteWriter() {
-        if !isAwake.exchange(true, ordering: .relaxed) { wakeups.push(()) }
+        if !isAwake.exchange(true, ordering: .relaxed) { wakeups.push(.writer) }
     }
 
     func keep(_ handle: Handle) {
         kept.withLock { $0.append(handle) }
-        noteWriter()
+        isAwake.store(true, ordering: .relaxed)
+        wakeups.push(.kept)
     }
 
     func takeKept() -> [Handle] {
@@ -33,12 +38,17 @@ final class WriterWatch: Sendable {
     /// Runs until it is closed.
     func run(_ filesystem: Filesystem) {
         var hasWriters = false
+        var pause = Self.milliseconds
         while true {
-            switch wakeups.next(milliseconds: hasWriters ? Self.milliseconds : nil) {
+            switch wakeups.next(milliseconds: hasWriters ? pause : nil) {
             case .closed: return
             // The first one: it is looked at a second from now.
-            case .element: hasWriters = true
+            case .element(.writer): hasWriters = true
+            case .element(.kept):
+                hasWriters = true
+                pause = Self.firstMilliseconds
             case .timedOut:
+                pause = min(pause * 2, Self.milliseconds)
                 isAwake.store(false, ordering: .relaxed)
                 hasWriters = look(filesystem)
                 if hasWriters { isAwake.store(true, ordering: .relaxed) }

@@ -84,6 +84,12 @@ extension ContainerEngine {
     package func evict(_ path: ItemPath) async throws(EngineError) -> [EvictOutcome] {
         drainChanges()
         let items = try walk(path).filter { $0.state.kind == .file }
+        let end = ContinuousClock.now + Self.closingTime
+        for item in items {
+            while mount?.isOpen(item.state.key) ?? false, ContinuousClock.now < end {
+                try? await Task.sleep(for: Self.closingTime / 30)
+            }
+        }
         var outcomes: [EvictOutcome] = []
         var candidates: [(item: Resolved, row: SyncedItem, file: FileContent)] = []
         for item in items {
@@ -97,10 +103,15 @@ extension ContainerEngine {
         }
         for start in stride(from: 0, to: candidates.count, by: 500) {
             let group = Array(candidates[start..<min(candidates.count, start + 500)])
-            outcomes += await evict(group)
+            outcomes += await evict(group, patientUntil: end)
         }
         return outcomes
     }
+
+    private static let isOpen = "open"
+
+    /// The kernel says of a file that was closed that it was, but a moment later.
+    private static let closingTime = Duration.milliseconds(300)
 
     /// Whether a dataless file takes more room on the disk than its attributes may.
     private func isPartlyHere(_ item: Resolved) -> Bool {
@@ -131,13 +142,16 @@ extension ContainerEngine {
         if file.content == nil || remote.isDeleted { return ("not yet uploaded", true) }
         if isPinned(row) { return ("pinned", false) }
         if item.state.linkCount > 1 { return ("linked more than once", false) }
-        if mount?.isOpen(item.state.key) ?? false { return ("open", true) }
+        if mount?.isOpen(item.state.key) ?? false { return (Self.isOpen, true) }
         if !claims.engineMay(write: item.path) { return ("claimed by a program", true) }
         return nil
     }
 
     /// Asks the cloud whether it has these revisions whole, and gives up the contents of those that it has.
-    private func evict(_ group: [(item: Resolved, row: SyncedItem, file: FileContent)]) async -> [EvictOutcome] {
+    private func evict(
+        _ group: [(item: Resolved, row: SyncedItem, file: FileContent)],
+        patientUntil end: ContinuousClock.Instant
+    ) async -> [EvictOutcome] {
         let confirmed: [Bool]
         do {
             if core.connection != .live { throw EngineError.offline("") }
@@ -160,7 +174,11 @@ extension ContainerEngine {
                 outcomes.append(EvictOutcome(path: item.path, refusal: "not whole in the cloud", isTemporary: true))
                 continue
             }
-            let (refusal, evicted) = await evictOne(item, row, file)
+            var (refusal, evicted) = await evictOne(item, row, file)
+            while refusal == Self.isOpen, ContinuousClock.now < end {
+                try? await Task.sleep(for: Self.closingTime / 30)
+                (refusal, evicted) = await evictOne(item, row, file)
+            }
             outcomes.append(EvictOutcome(path: item.path, refusal: refusal, isTemporary: refusal != nil))
             if let evicted { changes.upserts.append(evicted) }
         }
@@ -200,7 +218,7 @@ extension ContainerEngine {
             row.local = LocalEvidence(state)
             try? replica.database.removeRanges(row.id)
             return (nil, row)
-        case .failure(.busy): return ("open", nil)
+        case .failure(.busy): return (Self.isOpen, nil)
         case .failure(.stale), .failure(.notEmpty): return ("changed meanwhile", nil)
         case .failure(.system(let error)): return ("\(error)", nil)
         }

@@ -59,9 +59,10 @@ extension ContainerEngine {
             if syncCount == 0 { finishedIn = [:] }
         }
         let head = try await cloudHead(until: end)
+        var behindSince: ContinuousClock.Instant?
         while true {
             drainChanges()
-            if !heldDeletions.isEmpty {
+            if !heldDeletions.isEmpty, !deletionGuard.admitsConfirmed(at: now) {
                 throw .busy(
                     "\(heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`"
                 )
@@ -90,13 +91,22 @@ extension ContainerEngine {
                     throw .itemsInError(failed)
                 }
                 if core.unfinished.allSatisfy({ behindWriters.contains($0) }) {
-                    throw .busy("changes of others wait for \(waitingNames().joined(separator: ", "))")
+                    let since = behindSince ?? .now
+                    behindSince = since
+                    if ContinuousClock.now - since >= Self.writersMoment {
+                        throw .busy("changes of others wait for \(waitingNames().joined(separator: ", "))")
+                    }
+                } else {
+                    behindSince = nil
                 }
             }
             progress(currentProgress())
             try await pause(until: end)
         }
     }
+
+    /// A writer that is just closing the file is none.
+    private static let writersMoment = Duration.milliseconds(200)
 
     private func isChanged(_ work: Work, after seen: UInt64) -> Bool {
         guard case .place(let place) = work else { return false }

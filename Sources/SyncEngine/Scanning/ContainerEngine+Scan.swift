@@ -11,6 +11,7 @@ extension ContainerEngine {
     func scan(onlyFolders: Bool) throws {
         replica.folders.removeAll()
         var folders: [(key: InodeKey, item: ItemID?)] = [(replica.tree.rootKey, .root)]
+        var missing: [SyncedItem] = []
         while let folder = folders.popLast() {
             let opened: OwnedDescriptor
             do {
@@ -22,7 +23,12 @@ extension ContainerEngine {
                 )
                 continue
             }
-            try scanFolder(opened, folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders)
+            try scanFolder(opened, folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders, &missing)
+        }
+        for folder in missing where folder.local.map({ replica.folders.entry($0.key) == nil }) ?? true {
+            // No place leads to what lay in it.
+            let lost = try replica.database.syncedSubtree(of: folder.id).map(\.id)
+            handle(.pendingLoaded(lost, isLast: false))
         }
     }
 
@@ -31,7 +37,8 @@ extension ContainerEngine {
         _ key: InodeKey,
         item: ItemID?,
         onlyFolders: Bool,
-        into folders: inout [(key: InodeKey, item: ItemID?)]
+        into folders: inout [(key: InodeKey, item: ItemID?)],
+        _ missing: inout [SyncedItem]
     ) throws {
         var rows: [Name: SyncedItem] = [:]
         if let item { for row in try replica.database.syncedChildren(of: item) { rows[row.place.name] = row } }
@@ -54,7 +61,11 @@ extension ContainerEngine {
                 markScanned(LocalPlace(folder: key, name: name))
             }
         }
-        if !onlyFolders { for name in rows.keys.sorted() { markScanned(LocalPlace(folder: key, name: name)) } }
+        guard !onlyFolders else { return }
+        for (name, row) in rows.sorted(by: { $0.key < $1.key }) {
+            markScanned(LocalPlace(folder: key, name: name))
+            if row.content == .folder { missing.append(row) }
+        }
     }
 
     private func folderItem(_ key: InodeKey) throws -> ItemID? {

@@ -80,12 +80,12 @@ extension ContainerEngine {
             guard try isAboutToGo(child, from: candidate.id) else { return forget(candidate, pass) }
             waiting.append(child.id)
         }
-        if waiting.contains(where: { heldDeletions.contains($0) }) {
+        // Nothing known survives in it: what lies there is still to be sent away, or the feed is about to tell of it.
+        if !waiting.isEmpty { handle(.pendingLoaded(waiting, isLast: false)) }
+        if waiting.contains(where: { heldDeletions.contains($0) }), !deletionGuard.admitsConfirmed(at: now) {
             hold([candidate.id])
             return .parked
         }
-        // Nothing known survives in it: what lies there is still to be sent away, or the feed is about to tell of it.
-        if !waiting.isEmpty { handle(.pendingLoaded(waiting, isLast: false)) }
         return .later(.milliseconds(300))
     }
 

@@ -94,9 +94,10 @@ package final class ContentFiller: Sendable {
             return true
         }
         guard isNew else { return }
-        Task { [weak self] in
+        // A file that is closed before is not kept open by this.
+        Task { [weak self, weak file] in
             try? await Task.sleep(for: Self.openBeforeRest)
-            self?.wantRest(of: file)
+            if let file { self?.wantRest(of: file) }
         }
     }
 
