@@ -121,6 +121,8 @@ package struct LocalChange: Hashable, Sendable {
     package var movedFrom: (parent: InodeKey, name: Name)?
     /// The move took the name from another inode.
     package var replacesAnother: Bool
+    /// The inode may have further names. False only where that is known.
+    package var mayHaveOtherNames: Bool
     package var isFolder: Bool
 
     package init(
@@ -130,6 +132,7 @@ package struct LocalChange: Hashable, Sendable {
         key: InodeKey?,
         movedFrom: (parent: InodeKey, name: Name)? = nil,
         replacesAnother: Bool = false,
+        mayHaveOtherNames: Bool = true,
         isFolder: Bool
     ) {
         self.aspects = aspects
@@ -138,6 +141,7 @@ package struct LocalChange: Hashable, Sendable {
         self.key = key
         self.movedFrom = movedFrom
         self.replacesAnother = replacesAnother
+        self.mayHaveOtherNames = mayHaveOtherNames
         self.isFolder = isFolder
     }
 

@@ -56,11 +56,20 @@ package final class Replica: Sendable {
         do throws(Errno) { try called(mkdir(path, mode)) } catch .fileExists { return }
     }
 
+    /// The lock of a process that ends, or of one that is just being started by another, goes a moment later.
     private static func locked(_ directory: String) throws(ReplicaError) -> OwnedDescriptor {
         do throws(Errno) {
             let folder = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0)))
-            try checked(clinux_try_lock(folder.raw))
-            return folder
+            var attempts = 20
+            while true {
+                do throws(Errno) {
+                    try checked(clinux_try_lock(folder.raw))
+                    return folder
+                } catch .wouldBlock where attempts > 0 {
+                    attempts -= 1
+                    usleep(25_000)
+                }
+            }
         } catch .wouldBlock {
             throw .inUse(path: directory)
         } catch {

@@ -80,6 +80,8 @@ package actor ContainerEngine {
     /// When the driver last said something of a place.
     var changedAt: [LocalPlace: UInt64] = [:]
     var changeCount: UInt64 = 0
+    /// The same of inodes that may have several names: one of them may be on its way to the cloud, without a row by which it is found.
+    var linkedChanges: [InodeKey: UInt64] = [:]
     /// Since when items are missing without a word from anybody.
     var absentSince: [ItemID: Instant] = [:]
     /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
@@ -334,7 +336,8 @@ package actor ContainerEngine {
         }
         let isOpen = change.key.map { mount?.hasWriter($0) ?? false } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
-        if !change.isFolder, change.movedFrom == nil, let key = change.key {
+        if !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key {
+            linkedChanges[key] = changeCount
             noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
         }
     }

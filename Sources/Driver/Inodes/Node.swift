@@ -34,6 +34,8 @@ final class Node: Sendable {
         var name: Name
         /// False once that name is gone.
         var isNamed: Bool
+        /// It was seen with several names, or given one more. Then it is taken to have them for good.
+        var mayHaveOtherNames = false
         /// Keeps an inode reachable that has no known name.
         var pinned: SharedDescriptor?
         var facts: Facts
@@ -83,11 +85,12 @@ final class Node: Sendable {
     var isDataless: Bool { state.withLock { $0.facts.placeholder != nil } }
 
     /// It was seen at, or moved to, a place.
-    func setLink(_ parent: InodeKey, _ name: Name) {
+    func setLink(_ parent: InodeKey, _ name: Name, isOneOfMany: Bool = false) {
         let pinned = state.withLock { state in
             state.parent = parent
             state.name = name
             state.isNamed = true
+            if isOneOfMany { state.mayHaveOtherNames = true }
             defer { state.pinned = nil }
             return state.pinned
         }

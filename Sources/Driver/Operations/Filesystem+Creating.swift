@@ -2,6 +2,7 @@ import CFuse3
 import CLinux
 import Glibc
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
@@ -93,7 +94,7 @@ extension Filesystem {
             try giveToCaller(request, descriptor, name)
             guard case .entry(var entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
             let node = try node(entry.ino)
-            report(.entry, folder.key, itemName, node.key, isFolder: node.kind == .folder)
+            report(.entry, folder.key, itemName, node.key, mayHaveOtherNames: false, isFolder: node.kind == .folder)
             reply(request, &entry)
         }
     }
@@ -143,6 +144,7 @@ extension Filesystem {
             _ = try names.shared { () throws(Errno) in
                 try called(linkat(AT_FDCWD, "/proc/self/fd/\(source.raw)", descriptor.raw, name, AT_SYMLINK_FOLLOW))
             }
+            node.state.withLock { $0.mayHaveOtherNames = true }
             guard case .entry(var entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
             report(.entry, folder.key, itemName, node.key, isFolder: false)
             reply(request, &entry)
@@ -171,7 +173,7 @@ extension Filesystem {
                 forget(entry.ino, 1)
                 throw .stale
             }
-            report(.entry, folder.key, itemName, node.key, isFolder: false)
+            report(.entry, folder.key, itemName, node.key, mayHaveOtherNames: false, isFolder: false)
             let mayMap = flags & O_ACCMODE == O_RDWR
             let handle = Handle(
                 node: node,

@@ -73,7 +73,7 @@ extension Filesystem {
             case .observeAgain: continue
             case .reserved: return .reserved(seen.key)
             case .node(let node):
-                node.setLink(folder.key, itemName)
+                node.setLink(folder.key, itemName, isOneOfMany: !seen.hasOneName)
                 if seen.kind == .folder, folder.id != NodeTable.stagingID {
                     replica.folders.insert(seen.key, parent: folder.key, name: itemName)
                 }

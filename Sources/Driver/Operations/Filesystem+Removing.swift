@@ -41,7 +41,7 @@ extension Filesystem {
             noteFailedDeletion(descriptor, itemName, seen)
             throw error
         }
-        report(.entry, folder.key, itemName, seen.key, isFolder: isFolder)
+        report(.entry, folder.key, itemName, seen.key, mayHaveOtherNames: !seen.hasOneName, isFolder: isFolder)
     }
 
     private func noteFailedDeletion(_ folder: SharedDescriptor, _ name: Name, _ seen: Observation) {

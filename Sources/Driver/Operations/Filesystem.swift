@@ -143,6 +143,7 @@ final class Filesystem: Sendable {
         _ key: InodeKey?,
         movedFrom: (parent: InodeKey, name: Name)? = nil,
         replacesAnother: Bool = false,
+        mayHaveOtherNames: Bool = true,
         isFolder: Bool
     ) {
         // What the engine has in its staging folder is its own business.
@@ -155,6 +156,7 @@ final class Filesystem: Sendable {
                 key: key,
                 movedFrom: movedFrom,
                 replacesAnother: replacesAnother,
+                mayHaveOtherNames: mayHaveOtherNames,
                 isFolder: isFolder
             )
         )
@@ -163,7 +165,15 @@ final class Filesystem: Sendable {
     /// Of an inode, wherever it is now; nothing if it has no name any more.
     func report(_ aspects: LocalChange.Aspects, _ node: Node) {
         guard node.id != NodeTable.rootID, let link = node.link else { return }
-        report(aspects, link.parent, link.name, node.key, isFolder: node.kind == .folder)
+        let mayHaveOthers = node.state.withLock { $0.mayHaveOtherNames }
+        report(
+            aspects,
+            link.parent,
+            link.name,
+            node.key,
+            mayHaveOtherNames: mayHaveOthers,
+            isFolder: node.kind == .folder
+        )
     }
 
     /// EBUSY where another party's claim covers one of the entries.

@@ -72,6 +72,7 @@ extension ContainerEngine {
             }
         }
         withdraw(ended)
+        lookAgainAtLinks(pass)
         // Only what the core handed out may come back.
         return verdicts.filter { works.contains($0.key) }
     }
@@ -91,6 +92,19 @@ extension ContainerEngine {
             }
         }
         return rank(one) >= rank(other) ? one : other
+    }
+
+    /// An inode was changed by another of its names while this pass looked at it.
+    private func lookAgainAtLinks(_ pass: Pass) {
+        guard !linkedChanges.isEmpty else { return }
+        for candidate in pass.all {
+            guard let found = candidate.found, let change = linkedChanges[found.state.key], change > pass.seenUpTo
+            else { continue }
+            changedAt[found.place] = change
+            aspects[found.place, default: []].formUnion([.content, .attributes])
+            handle(.changed(found.place, isOpen: false))
+        }
+        linkedChanges = linkedChanges.filter { $0.value > pass.seenUpTo }
     }
 
     /// Deletions that the cloud knows, and those of files that it never knew.
