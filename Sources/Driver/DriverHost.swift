@@ -145,6 +145,7 @@ package struct LocalChange: Hashable, Sendable {
         self.isFolder = isFolder
     }
 
+    /// `mayHaveOtherNames` is a hint, and no part of what was done.
     package static func == (left: Self, right: Self) -> Bool {
         left.aspects == right.aspects && left.parent == right.parent && left.name == right.name && left.key == right.key
             && left.movedFrom?.parent == right.movedFrom?.parent && left.movedFrom?.name == right.movedFrom?.name

@@ -67,6 +67,7 @@ package final class Replica: Sendable {
                     return folder
                 } catch .wouldBlock where attempts > 0 {
                     attempts -= 1
+                    // flock() has no time limit, and a lock that is really held is to be told at once.
                     usleep(25_000)
                 }
             }

@@ -109,6 +109,8 @@ package actor ContainerEngine {
     var heldDeletions: Set<ItemID> = []
     /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
     var admittedDeletions: Set<ItemID> = []
+    /// How often the cloud has kept a folder as not empty in which nothing is known to lie.
+    var unexplainedFolders: [ItemID: Int] = [:]
     var position = LogPosition.beginning
     /// Items of the cloud that this device cannot represent, in words.
     var refusedItems: Set<String> = []

@@ -1,4 +1,3 @@
-import CFuse3
 import Glibc
 import Synchronization
 
@@ -6,10 +5,14 @@ import Synchronization
 ///
 /// Only one at a time sleeps in the kernel for a request, and answers it itself before it reads again. The kernel wakes its sleepers in
 /// turn: with ten of them every request would go to the thread that has slept longest, on whatever processor, and cost half as much again
-/// (create 200 to 250 us against 110 to 130, unlink 85 to 125 against 55 to 65, measured on a virtual machine of two processors). Another thread begins to read
+/// (create 200 to 250 us against 110 to 130, unlink 85 to 125 against 55 to 65, measured on a virtual machine of two processors).
+///
+/// Another thread begins to read
 /// 1. before a request is answered that surely takes longer: `Work.isLong`;
 /// 2. when requests have been waiting in the kernel for a while, on machines that could answer them side by side;
 /// 3. when nobody has read for a whole tick of `watch`, because the disk is slow.
+///
+/// What does not belong here: what a request means. The session says of each whether it is long.
 ///
 /// Unchecked: the mutex and the condition live at fixed addresses as long as the object; `parked`, `permits` and `isEnded` are touched only
 /// with the mutex held. Nothing is locked under it, and no system call made but the condition's own.
@@ -23,7 +26,7 @@ final class ReaderPool: @unchecked Sendable {
     }
 
     /// A thread that answers for longer than this, at most twice this, is replaced as reader.
-    private static let tick = 2_000_000
+    private static let milliseconds = 2
     /// Without a request for so many ticks, the watch sleeps.
     private static let restlessTicks = 25
     /// So many requests in a row had others behind them.
@@ -31,7 +34,6 @@ final class ReaderPool: @unchecked Sendable {
 
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let unparked = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private let watchWoken = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var parked = 0
     private var permits = 0
     private var isEnded = false
@@ -41,18 +43,16 @@ final class ReaderPool: @unchecked Sendable {
     private let requests = Atomic<UInt64>(0)
     private let backlog = Atomic(0)
     private let watchSleeps = Atomic(false)
+    private let wakeups = Mailbox<Void>()
 
     init() {
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(unparked, nil)
-        pthread_cond_init(watchWoken, nil)
     }
 
     deinit {
-        pthread_cond_destroy(watchWoken)
         pthread_cond_destroy(unparked)
         pthread_mutex_destroy(mutex)
-        watchWoken.deallocate()
         unparked.deallocate()
         mutex.deallocate()
     }
@@ -93,7 +93,9 @@ final class ReaderPool: @unchecked Sendable {
             backlog.store(0, ordering: .relaxed)
         }
         if work.isLong { unparkOne() }
-        if watchSleeps.load(ordering: .sequentiallyConsistent) { wakeWatch() }
+        if watchSleeps.load(ordering: .sequentiallyConsistent), watchSleeps.exchange(false, ordering: .relaxed) {
+            wakeups.push(())
+        }
     }
 
     private func unparkOne() {
@@ -110,8 +112,8 @@ final class ReaderPool: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         isEnded = true
         pthread_cond_broadcast(unparked)
-        pthread_cond_broadcast(watchWoken)
         pthread_mutex_unlock(mutex)
+        wakeups.close()
     }
 
     // MARK: The watch
@@ -120,12 +122,13 @@ final class ReaderPool: @unchecked Sendable {
     func watch() {
         var known = requests.load(ordering: .relaxed)
         var quiet = 0
-        while sleep(forever: quiet >= Self.restlessTicks) {
+        while true {
+            let isQuiet = quiet >= Self.restlessTicks && mayRest()
+            if case .closed = wakeups.next(milliseconds: isQuiet ? nil : Self.milliseconds) { return }
             let count = requests.load(ordering: .relaxed)
-            let nobodyReads = reading.load(ordering: .acquiring) == 0
             if count != known {
                 quiet = 0
-            } else if nobodyReads {
+            } else if reading.load(ordering: .acquiring) == 0 {
                 // The same request as a tick ago.
                 unparkOne()
                 quiet = 0
@@ -136,36 +139,11 @@ final class ReaderPool: @unchecked Sendable {
         }
     }
 
-    private func wakeWatch() {
-        pthread_mutex_lock(mutex)
-        watchSleeps.store(false, ordering: .sequentiallyConsistent)
-        pthread_cond_signal(watchWoken)
-        pthread_mutex_unlock(mutex)
-    }
-
-    /// False: it is over.
-    private func sleep(forever: Bool) -> Bool {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        guard !isEnded else { return false }
-        if forever {
-            watchSleeps.store(true, ordering: .sequentiallyConsistent)
-            // Whoever has read meanwhile has not seen that this sleeps.
-            if reading.load(ordering: .sequentiallyConsistent) == 0 {
-                watchSleeps.store(false, ordering: .sequentiallyConsistent)
-                return true
-            }
-            while watchSleeps.load(ordering: .sequentiallyConsistent), !isEnded { pthread_cond_wait(watchWoken, mutex) }
-        } else {
-            var moment = timespec()
-            clock_gettime(CLOCK_REALTIME, &moment)
-            moment.tv_nsec += Self.tick
-            if moment.tv_nsec >= 1_000_000_000 {
-                moment.tv_nsec -= 1_000_000_000
-                moment.tv_sec += 1
-            }
-            pthread_cond_timedwait(watchWoken, mutex, &moment)
-        }
-        return !isEnded
+    /// Whether somebody is in `read`, who will see that the watch sleeps and wake it.
+    private func mayRest() -> Bool {
+        watchSleeps.store(true, ordering: .sequentiallyConsistent)
+        if reading.load(ordering: .sequentiallyConsistent) != 0 { return true }
+        watchSleeps.store(false, ordering: .relaxed)
+        return false
     }
 }

@@ -121,6 +121,14 @@ package final class BackingTree: Sendable {
         }
     }
 
+    /// Opens whatever a name stands for, for reading; ELOOP for a symbolic link. Never waits for a fifo.
+    package func openAny(in directory: Int32, _ name: Name) throws(Errno) -> OwnedDescriptor {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        return OwnedDescriptor(
+            try name.withCString { name throws(Errno) in try checked(clinux_open_at(directory, name, flags, 0)) }
+        )
+    }
+
     /// Everything written to the tree's filesystem so far is durable when this returns (one syncfs).
     package func synchronize() throws(Errno) { try checked(clinux_syncfs(readableRoot.raw)) }
 }

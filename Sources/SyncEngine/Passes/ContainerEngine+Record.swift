@@ -46,36 +46,52 @@ extension ContainerEngine {
 
     private static func makeDurable(_ written: [LocalPlace], _ folders: Set<InodeKey>, _ replica: Replica) -> Bool {
         do throws(Errno) {
-            if written.count + folders.count > fewFiles {
+            guard written.count + folders.count <= fewFiles,
+                let opened = open(written, folders.union(written.map(\.folder)), replica)
+            else {
                 try replica.tree.synchronize()
                 return true
             }
-            var parents = folders
-            for place in written {
-                parents.insert(place.folder)
-                guard let folder = try? replica.tree.openFolder(key: place.folder) else { continue }
-                // A file that was replaced meanwhile has its own mark and is looked at again.
-                let raw = folder.withName(place.name) { openat($0, $1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
-                guard raw >= 0 else {
-                    let error = Errno(rawValue: errno)
-                    // Gone, a symlink, a socket: nothing of it is written as data.
-                    if [.noSuchFileOrDirectory, .tooManySymbolicLinkLevels, .noSuchAddressOrDevice].contains(error) {
-                        continue
-                    }
-                    // By another way, then.
-                    try replica.tree.synchronize()
-                    return true
-                }
-                let file = OwnedDescriptor(raw)
-                try synchronizeFile(file.raw)
-            }
-            for key in parents {
-                guard let folder = try? replica.tree.openFolder(key: key) else { continue }
-                try checked(clinux_fsync(folder.raw))
-            }
+            for file in opened { try synchronizeFile(file.descriptor) }
             return true
         } catch {
             return false
+        }
+    }
+
+    /// What is still there of these files and folders; `nil` if one of them is there and cannot be opened: too many are open, say.
+    private static func open(
+        _ written: [LocalPlace],
+        _ folders: Set<InodeKey>,
+        _ replica: Replica
+    ) -> [OwnedFile]? {
+        do throws(Errno) {
+            var opened: [OwnedFile] = []
+            for place in written {
+                try whereItIsThere { () throws(Errno) in
+                    let folder = try replica.tree.openFolder(key: place.folder)
+                    // A file that was replaced meanwhile has its own mark and is looked at again.
+                    opened.append(OwnedFile(try replica.tree.openAny(in: folder.raw, place.name)))
+                }
+            }
+            for key in folders {
+                try whereItIsThere { () throws(Errno) in
+                    opened.append(OwnedFile(try replica.tree.openFolder(key: key)))
+                }
+            }
+            return opened
+        } catch {
+            return nil
+        }
+    }
+
+    /// Gone, a symlink, a socket: nothing of it is written as data.
+    private static func whereItIsThere(_ body: () throws(Errno) -> Void) throws(Errno) {
+        do throws(Errno) { try body() } catch {
+            let gone: [Errno] = [
+                .noSuchFileOrDirectory, .stale, .tooManySymbolicLinkLevels, .noSuchAddressOrDevice,
+            ]
+            if !gone.contains(error) { throw error }
         }
     }
 
@@ -103,12 +119,5 @@ extension ContainerEngine {
     private static func setFolderTime(_ key: InodeKey, _ time: Timestamp, _ replica: Replica) throws(Errno) {
         let folder = try replica.tree.openFolder(key: key)
         try setModified(folder.raw, time)
-    }
-}
-
-extension OwnedDescriptor {
-    fileprivate borrowing func withName(_ name: Name, _ body: (Int32, UnsafePointer<CChar>) -> Int32) -> Int32 {
-        let raw = raw
-        return name.withCString { body(raw, $0) }
     }
 }

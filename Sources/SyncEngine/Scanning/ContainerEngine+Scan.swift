@@ -45,6 +45,7 @@ extension ContainerEngine {
         for name in try replica.tree.names(in: opened.raw) {
             let row = rows.removeValue(forKey: name)
             guard let state = try? replica.tree.observe(in: opened.raw, name) else { continue }
+            if !onlyFolders { try withdrawDeletion(of: state.key, row) }
             if state.kind == .folder {
                 replica.folders.insert(state.key, parent: key, name: name)
                 folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
@@ -66,6 +67,13 @@ extension ContainerEngine {
             markScanned(LocalPlace(folder: key, name: name))
             if row.content == .folder { missing.append(row) }
         }
+    }
+
+    /// The deletion was announced and not done before this device died. Left in the log, it would prove a later accident to be an act.
+    private func withdrawDeletion(of key: InodeKey, _ row: SyncedItem?) throws(Errno) {
+        var entries = [DeletionLog.Entry.inode(key)]
+        if let row, row.local?.key == key { entries.append(.item(row.id)) }
+        try replica.deletions.remove(entries.filter { replica.deletions.contains($0) })
     }
 
     private func folderItem(_ key: InodeKey) throws -> ItemID? {

@@ -80,6 +80,12 @@ extension ContainerEngine {
             guard try isAboutToGo(child, from: candidate.id) else { return forget(candidate, pass) }
             waiting.append(child.id)
         }
+        if waiting.isEmpty {
+            // Something that this device cannot know (a name that it refuses, say) stays: so does the folder.
+            let attempts = unexplainedFolders[candidate.id, default: 0] + 1
+            unexplainedFolders[candidate.id] = attempts
+            if attempts > 10 { return forget(candidate, pass) }
+        }
         // Nothing known survives in it: what lies there is still to be sent away, or the feed is about to tell of it.
         if !waiting.isEmpty { handle(.pendingLoaded(waiting, isLast: false)) }
         if waiting.contains(where: { heldDeletions.contains($0) }), !deletionGuard.admitsConfirmed(at: now) {

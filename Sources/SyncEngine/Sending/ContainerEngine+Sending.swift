@@ -277,6 +277,8 @@ extension ContainerEngine {
     func forget(_ candidate: Candidate, _ pass: Pass) -> Verdict {
         pass.changes.removals.append(candidate.id)
         pass.committedDeletions.append(candidate.id)
+        admittedDeletions.remove(candidate.id)
+        unexplainedFolders[candidate.id] = nil
         if let key = candidate.synced?.local?.key { freshDeletions.insert(key) }
         return .again
     }
@@ -310,6 +312,7 @@ extension ContainerEngine {
         if case .delete = send {
             sending[candidate.id] = nil
             admittedDeletions.remove(candidate.id)
+            unexplainedFolders[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
             pass.changes.removals.append(candidate.id)
             pass.committedDeletions.append(candidate.id)
