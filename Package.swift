@@ -50,6 +50,7 @@ let package = Package(
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
         .executable(name: "ubiquity-passthrough-helper", targets: ["PassthroughHelper"]),
         .executable(name: "filesystem-bench", targets: ["FilesystemBench"]),
+        .executable(name: "cloud-fill", targets: ["CloudFill"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -142,6 +143,13 @@ let package = Package(
 
         // What `Tools/bench filesystem` measures with; knows nothing of the product.
         .executableTarget(name: "FilesystemBench", dependencies: [argumentParser], swiftSettings: settings),
+
+        // Fills a cloud with items, for measurements and tests of many.
+        .executableTarget(
+            name: "CloudFill",
+            dependencies: ["UbiquityModel", "Chunking", "CloudClient", argumentParser, logging],
+            swiftSettings: settings
+        ),
 
         // Tests.
         .target(
