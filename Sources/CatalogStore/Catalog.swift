@@ -43,6 +43,14 @@ package protocol Catalog: Sendable {
     // Items
     /// Items that changed after `since`, in the order of their positions. `nil`: from the beginning.
     func changes(_ scope: Scope, since: LogPosition?, limit: Int) async throws(CatalogError) -> CatalogPage
+    /// What lies in some folders: one after the other, by name, as far as a page reaches. A folder that is not there is empty.
+    /// - Parameter after: where to begin in the first one.
+    func children(
+        of folders: [ItemID],
+        after: Name?,
+        limit: Int,
+        _ scope: Scope
+    ) async throws(CatalogError) -> ChildrenPage
     func commit(_ request: CommitRequest, _ scope: Scope) async throws(CatalogError) -> CommitAnswer
     /// Current first, then conflicts, then saved, newest first.
     func versions(_ item: ItemID, _ scope: Scope) async throws(CatalogError) -> [ItemVersion]

@@ -42,18 +42,39 @@ package struct ChangesPage: Hashable, Sendable {
             unknownPosition: wire.unknownPosition,
             head: try LogPosition(wire: wire.head)
         )
-        items.reserveCapacity(wire.items.count)
-        for item in wire.items {
-            do throws(WireError) { try append(item) } catch {
-                refused.append("item \(Hexadecimal.encode(item.id)): \(error)")
-            }
+        (items, manifests, refused) = decoded(wire.items)
+    }
+}
+
+/// What lies in some folders.
+package struct ChildrenPage: Hashable, Sendable {
+    package var items: [RemoteItem]
+    package var manifests: [ContentID: Manifest]
+    /// So many of the folders that were asked for are told whole.
+    package var complete: Int
+    /// Up to which name the folder after them is told; `nil`: nothing of it.
+    package var last: Name?
+    package var refused: [String]
+
+    init(wire: WireChildrenResponse) throws(WireError) {
+        complete = Int(wire.complete)
+        last = try wire.decodedLast()
+        (items, manifests, refused) = decoded(wire.items)
+    }
+}
+
+private func decoded(_ items: [WireItem]) -> (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String]) {
+    var result: (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String]) = ([], [:], [])
+    result.items.reserveCapacity(items.count)
+    for wire in items {
+        do throws(WireError) {
+            let item = try RemoteItem(wire: wire)
+            result.items.append(item)
+            // A manifest that is wrong leaves the item as it is: the manifest is asked for, and verified, when it is needed.
+            if let (content, manifest) = try wire.inlineManifest(for: item) { result.manifests[content] = manifest }
+        } catch {
+            result.refused.append("item \(Hexadecimal.encode(wire.id)): \(error)")
         }
     }
-
-    private mutating func append(_ wire: WireItem) throws(WireError) {
-        let item = try RemoteItem(wire: wire)
-        items.append(item)
-        // A manifest that is wrong leaves the item as it is: the manifest is asked for, and verified, when it is needed.
-        if let (content, manifest) = try wire.inlineManifest(for: item) { manifests[content] = manifest }
-    }
+    return result
 }

@@ -13,6 +13,14 @@ package protocol Cloud: Sendable {
     /// A page of what changed after a position, `nil` for all from the beginning.
     func changes(_ container: ContainerID, since: LogPosition?, limit: Int) async throws(CloudError) -> ChangesPage
 
+    /// What lies in some folders, one after the other, as far as an answer reaches.
+    /// - Parameter after: where to begin in the first one.
+    func children(
+        _ container: ContainerID,
+        of folders: [ItemID],
+        after: Name?
+    ) async throws(CloudError) -> ChildrenPage
+
     /// Pages from a held connection: first what changed since the position, then each change as it happens.
     ///
     /// The first page comes at once, even when it is empty. Errors are `CloudError`. It ends when its task is cancelled. The

@@ -14,6 +14,22 @@ extension CloudClient {
         return try decoding { () throws(WireError) in try ChangesPage(wire: answer) }
     }
 
+    package func children(
+        _ container: ContainerID,
+        of folders: [ItemID],
+        after: Name?
+    ) async throws(CloudError) -> ChildrenPage {
+        let question = WireChildrenRequest(folders: folders, after: after)
+        let request = try CloudRequest.post(CloudRoute.path(container, .children), question)
+        let answer = try await send(request, WireChildrenResponse.self)
+        let page = try decoding { () throws(WireError) in try ChildrenPage(wire: answer) }
+        // An answer that leads no further would be asked for again and again.
+        guard page.complete <= folders.count, page.complete > 0 || (page.last != nil && page.last != after) else {
+            throw .malformed("\(page.complete) of \(folders.count) folders")
+        }
+        return page
+    }
+
     func query(_ position: LogPosition?) -> [(name: String, value: String)] {
         guard let position else { return [] }
         return [

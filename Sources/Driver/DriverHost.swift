@@ -48,6 +48,20 @@ package protocol DriverHost: AnyObject, Sendable {
     /// `user.ubiquity.control` was set: starts and returns. `nil`: accepted.
     func control(_ verb: String, parent: InodeKey, name: Name) -> Errno?
 
+    /// Whether names in this folder may stand for items that are only in the cloud (architecture section 3.4). Cheap; the others are
+    /// called only while it is true.
+    func isUnpopulated(_ folder: InodeKey) -> Bool
+    /// `nil`: what lies in the folder is known. Else `completion` is called exactly once, when it is, or with the errno for the program.
+    func listingWaits(folder: InodeKey, completion: @escaping @Sendable (Errno?) -> Void) -> ContentRequest?
+    /// Whether what lies in the folder is known. Cheap.
+    func isListed(_ folder: InodeKey) -> Bool
+    /// Makes the cloud's item of that name be there, in the backing tree; blocks on the disk.
+    /// - Returns: false if there is none.
+    func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool
+    /// What is only in the cloud, by name.
+    func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry]
+    func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool
+
     /// What `.versions/PATH` shows; answered exactly once.
     func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void)
     /// A read-only descriptor of the whole content for a thread, which the driver closes; answered exactly once. ENODATA for a program
@@ -70,6 +84,19 @@ package protocol DriverHost: AnyObject, Sendable {
     func orphanWritten(key: InodeKey, lastParent: InodeKey, lastName: Name, descriptor: consuming OwnedDescriptor)
     /// The mount is gone, whoever ended it.
     func unmounted()
+}
+
+/// A host without a cloud has no such folders.
+extension DriverHost {
+    package func isUnpopulated(_ folder: InodeKey) -> Bool { false }
+    package func listingWaits(
+        folder: InodeKey,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest? { nil }
+    package func isListed(_ folder: InodeKey) -> Bool { true }
+    package func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool { false }
+    package func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry] { [] }
+    package func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool { false }
 }
 
 /// Virtual attributes `user.ubiquity.NAME`: readable, not listed.

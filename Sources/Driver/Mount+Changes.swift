@@ -61,6 +61,16 @@ extension Mount {
         filesystem.notices.push(.attributes(node: node.id))
     }
 
+    /// An item was made in the backing tree where the kernel may remember that there is none.
+    package func nameAppeared(in folder: InodeKey, _ name: Name) {
+        guard let filesystem, let node = filesystem.table.node(folder) else { return }
+        filesystem.table.advanceEpoch()
+        filesystem.notices.push(.entry(folder: node.id, name: name))
+    }
+
+    /// Whether the kernel knows an inode, so that somebody may watch it.
+    package func knows(_ key: InodeKey) -> Bool { filesystem?.table.isKnown(key) ?? false }
+
     /// Takes the mark that a file was written to. Call it before reading the file: what is written later is reported again.
     /// - Returns: whether it was marked.
     @discardableResult

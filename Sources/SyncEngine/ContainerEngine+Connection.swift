@@ -2,6 +2,7 @@ import CloudClient
 import EngineCore
 import Logging
 import Replica
+import SystemPackage
 import UbiquityModel
 
 /// The connection: a session, then a listing of what changed meanwhile, then the feed.
@@ -16,7 +17,10 @@ extension ContainerEngine {
             guard !Task.isCancelled else { return }
             host.filler.setOffline(false)
             handle(.connected)
+            try await listFolders()
             try await list()
+            // A folder may have been moved past the first listing.
+            try await listFolders()
             guard !Task.isCancelled else { return }
             connectionProblem = nil
             handle(.caughtUp)
@@ -29,6 +33,7 @@ extension ContainerEngine {
 
     private func noteLost(_ error: CloudError) {
         guard !Task.isCancelled else { return }
+        listing.setObstacle(.networkDown)
         switch error {
         case .cancelled:
             return
@@ -63,7 +68,7 @@ extension ContainerEngine {
         while true {
             let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
             for item in page.items { seen.insert(item.id) }
-            noteRefused(page)
+            noteRefused(page.refused)
             do {
                 try replica.database.rewrite(remote: page.items, manifests: page.manifests)
             } catch {
@@ -114,17 +119,22 @@ extension ContainerEngine {
         }
     }
 
-    private func noteRefused(_ page: ChangesPage) {
-        for refused in page.refused {
+    func noteRefused(_ items: [String]) {
+        for refused in items {
             logger.error("the cloud holds an item that cannot be represented here", metadata: ["what": "\(refused)"])
         }
-        refusedItems.formUnion(page.refused)
+        refusedItems.formUnion(items)
     }
 
     private func record(_ page: ChangesPage) throws(CloudError) {
-        noteRefused(page)
+        noteRefused(page.refused)
         guard !page.items.isEmpty || page.position != position else { return }
+        let arriving: [RemoteItem]
         do {
+            // What was made on request has its row before it is asked for.
+            recordPopulated()
+            try noteUnlisted(page)
+            arriving = try prepareForChanges(page.items)
             try replica.database.write(remote: page.items, manifests: page.manifests, position: page.position)
         } catch {
             // Nothing was recorded, so the next connection asks for the same again.
@@ -134,5 +144,17 @@ extension ContainerEngine {
         for item in page.items where !item.isAnnounced { host.filler.contentArrived(for: item.id) }
         if core.parkedCount > 0 { for item in page.items { handle(.woken(.item(item.id))) } }
         if !page.items.isEmpty { handle(.remoteChanged) }
+        noteArrived(arriving)
+    }
+
+    /// While what happened during the first listing is told: of folders that are new here, what lies in them may not be told at all.
+    private func noteUnlisted(_ page: ChangesPage) throws(ReplicaError) {
+        guard core.connection == .listing, populator.hasFolders else { return }
+        let folders = page.items.filter { $0.content == .folder && !$0.isDeleted }
+        var fresh: [ItemID] = []
+        for folder in folders where try replica.database.remote(folder.id) == nil { fresh.append(folder.id) }
+        guard !fresh.isEmpty else { return }
+        try replica.database.addUnlisted(fresh)
+        listing.add(fresh)
     }
 }

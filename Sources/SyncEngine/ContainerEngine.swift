@@ -35,6 +35,8 @@ package actor ContainerEngine {
     nonisolated let downloader: Downloader
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
+    nonisolated let populator: Populator
+    nonisolated let listing = FirstListing()
     nonisolated let key: ContainerKey
     nonisolated let logger: Logger
     let deviceName: String
@@ -142,7 +144,16 @@ package actor ContainerEngine {
         let filler = ContentFiller(downloader: downloader, replica: replica, logger: logger) { file, state in
             relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
         }
-        host = EngineHost(replica: replica, filler: filler)
+        populator = Populator(replica: replica, known: downloader.known, logger: logger)
+        do throws(ReplicaError) {
+            // Before the mount shows anything.
+            try replica.database.beginListing()
+            try populator.load()
+            listing.load(try replica.database.unlisted())
+        } catch {
+            throw .failed("the replica cannot be read: \(error)")
+        }
+        host = EngineHost(replica: replica, filler: filler, populator: populator, listing: listing)
         self.relay = relay
     }
 
@@ -209,6 +220,7 @@ package actor ContainerEngine {
         } catch {
             logger.warning("the stop is not marked as clean", metadata: ["why": "\(error)"])
         }
+        listing.setObstacle(.networkDown)
         host.attach(nil)
         relay.engine.withLock { $0 = nil }
         for waiter in settledWaiters.values { waiter.resume() }
@@ -223,6 +235,7 @@ package actor ContainerEngine {
 
     package func setOffline(_ offline: Bool) {
         host.filler.setOffline(offline)
+        listing.setObstacle(offline ? .networkDown : nil)
         handle(.switched(offline: offline))
     }
 
@@ -307,7 +320,10 @@ package actor ContainerEngine {
     // MARK: What the driver reports
 
     package func drainChanges() {
-        for change in host.takeChanges() {
+        let changes = host.takeChanges()
+        // In this order: what was changed had been made before.
+        recordPopulated()
+        for change in changes {
             host.logReplacingRename(change)
             note(change)
         }

@@ -22,10 +22,14 @@ package final class EngineHost: Sendable {
     private let state = Mutex(State())
     private let replica: Replica
     package let filler: ContentFiller
+    private let populator: Populator
+    private let listing: FirstListing
 
-    init(replica: Replica, filler: ContentFiller) {
+    init(replica: Replica, filler: ContentFiller, populator: Populator, listing: FirstListing) {
         self.replica = replica
         self.filler = filler
+        self.populator = populator
+        self.listing = listing
     }
 
     func attach(_ engine: ContainerEngine?) { state.withLock { $0.engine = engine } }
@@ -34,8 +38,16 @@ package final class EngineHost: Sendable {
     package func changed(_ change: LocalChange) {
         // The engine finds out which items that ended; until then this is enough. A log that cannot be written brings items back.
         if change.replacesAnother, let key = change.key { try? replica.deletions.append(.replacing(key)) }
+        if change.aspects.contains(.entry) {
+            populator.folderChanged(change.parent)
+            if let from = change.movedFrom { populator.folderChanged(from.parent) }
+        }
+        scheduleDrain { $0.changes.append(change) }
+    }
+
+    private func scheduleDrain(_ note: (inout State) -> Void = { _ in }) {
         let engine: ContainerEngine? = state.withLock { state in
-            state.changes.append(change)
+            note(&state)
             guard !state.drainIsScheduled, let engine = state.engine else { return nil }
             state.drainIsScheduled = true
             return engine
@@ -76,7 +88,7 @@ package final class EngineHost: Sendable {
     }
 
     /// Nothing was reported that the engine has not seen yet.
-    var isDrained: Bool { state.withLock { $0.changes.isEmpty } }
+    var isDrained: Bool { state.withLock { $0.changes.isEmpty } && !populator.hasMade }
 
     func takeChanges() -> [LocalChange] {
         state.withLock { state in
@@ -113,6 +125,35 @@ package final class EngineHost: Sendable {
         guard let engine = state.withLock({ $0.engine }) else { return }
         let file = OwnedFile(descriptor)
         Task { await engine.keepOrphan(file, lastParent: lastParent, lastName: lastName) }
+    }
+
+    // MARK: Folders that populate themselves
+
+    package func isUnpopulated(_ folder: InodeKey) -> Bool { populator.item(of: folder) != nil }
+
+    package func listingWaits(
+        folder: InodeKey,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest? {
+        guard let item = populator.item(of: folder) else { return nil }
+        return listing.wait(for: item, completion)
+    }
+
+    package func isListed(_ folder: InodeKey) -> Bool { populator.item(of: folder).map { listing.isListed($0) } ?? true }
+
+    package func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool {
+        let isMade = try populator.populate(folder, name)
+        if isMade { scheduleDrain() }
+        return isMade
+    }
+
+    package func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry] {
+        do throws(ReplicaError) { return try populator.entries(of: folder) } catch { throw .ioError }
+    }
+
+    package func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool {
+        guard isListed(folder) else { return true }
+        do throws(ReplicaError) { return try populator.hasEntries(folder) } catch { throw .ioError }
     }
 
     package func needContent(

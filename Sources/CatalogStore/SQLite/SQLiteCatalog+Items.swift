@@ -15,6 +15,40 @@ extension SQLiteCatalog {
         }
     }
 
+    package func children(
+        of folders: [ItemID],
+        after: Name?,
+        limit: Int,
+        _ scope: Scope
+    ) async throws(CatalogError) -> ChildrenPage {
+        try await read { db in
+            let container = try db.authorize(scope).container.number
+            var page = ChildrenPage()
+            var bytes = 0
+            for (index, folder) in folders.enumerated() {
+                let start = index == 0 ? after : nil
+                if start == nil { _ = try db.append(announcedSQL, [container, folder.blob], container, &page.entries, &bytes) }
+                let before = page.entries.count
+                let room = max(0, limit - before)
+                let isWhole =
+                    try db.append(
+                        childrenSQL,
+                        [container, folder.blob, start?.blob ?? Data(), room + 1],
+                        container,
+                        &page.entries,
+                        &bytes,
+                        room: room
+                    )
+                guard isWhole else {
+                    page.last = page.entries.count > before ? page.entries.last?.item.place.name : start
+                    break
+                }
+                page.completeCount += 1
+            }
+            return page
+        }
+    }
+
     package func versions(_ item: ItemID, _ scope: Scope) async throws(CatalogError) -> [ItemVersion] {
         try await read { db in
             let container = try db.authorize(scope).container.number
@@ -97,13 +131,7 @@ extension Database {
                 isCut = true
                 break
             }
-            var (item, conflicts) = try ItemRows.item(row)
-            if conflicts > 0 { item.conflicts = try ItemRows.conflicts(of: item.id, container: container, self) }
-            let manifest = try row.manifest(ItemRows.count)
-            bytes += 256 + (manifest?.entries.count ?? 0) * 36 + item.conflicts.count * 256
-            bytes += item.content.kind == .symlink ? Int(item.content.size) : 0
-            bytes += extendedBytes(item)
-            page.entries.append(CatalogPage.Entry(item: item, manifest: manifest))
+            page.entries.append(try entry(row, container, &bytes))
         }
         if isCut, let last = page.entries.last {
             page.hasMore = true
@@ -111,6 +139,35 @@ extension Database {
             page.position = LogPosition(counter: counter, hash: try hash(at: counter, container: container) ?? [])
         }
         return page
+    }
+
+    private func entry(_ row: Row, _ container: Int64, _ bytes: inout Int) throws -> CatalogPage.Entry {
+        var (item, conflicts) = try ItemRows.item(row)
+        if conflicts > 0 { item.conflicts = try ItemRows.conflicts(of: item.id, container: container, self) }
+        let manifest = try row.manifest(ItemRows.count)
+        bytes += 256 + (manifest?.entries.count ?? 0) * 36 + item.conflicts.count * 256
+        bytes += item.content.kind == .symlink ? Int(item.content.size) : 0
+        bytes += extendedBytes(item)
+        return CatalogPage.Entry(item: item, manifest: manifest)
+    }
+
+    /// False if there is more than the page takes.
+    fileprivate func append(
+        _ sql: String,
+        _ arguments: StatementArguments,
+        _ container: Int64,
+        _ entries: inout [CatalogPage.Entry],
+        _ bytes: inout Int,
+        room: Int = .max
+    ) throws -> Bool {
+        var room = room
+        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
+        while let row = try rows.next() {
+            guard room > 0, bytes < pageBytes else { return false }
+            entries.append(try entry(row, container, &bytes))
+            room -= 1
+        }
+        return true
     }
 
     fileprivate func deletedPage(
@@ -180,12 +237,22 @@ extension Database {
 private let pageBytes = 4 * 1024 * 1024
 
 /// Longer manifests are asked for by content: they are not even read here. 32 chunks of 36 bytes.
-private let pageSQL = """
+private let itemsSQL = """
     SELECT \(ItemRows.columns.split(separator: ", ").map { "items.\($0)" }.joined(separator: ", ")),
         CASE WHEN LENGTH(contents.manifest) <= 1152 THEN contents.manifest END
     FROM items LEFT JOIN contents ON contents.container = items.container AND contents.id = items.content
-    WHERE items.container = ? AND items.position > ? ORDER BY items.position LIMIT ?
     """
+
+private let pageSQL = itemsSQL + " WHERE items.container = ? AND items.position > ? ORDER BY items.position LIMIT ?"
+
+private let childrenSQL =
+    itemsSQL + """
+     WHERE items.container = ? AND items.parent = ? AND items.name > ? AND items.deleted IS NULL AND items.announced = 0
+    ORDER BY items.name LIMIT ?
+    """
+
+private let announcedSQL =
+    itemsSQL + " WHERE items.container = ? AND items.parent = ? AND items.deleted IS NULL AND items.announced = 1"
 
 private let deletedSQL = """
     SELECT \(ItemRows.columns), deleted, deleted_by FROM items

@@ -78,3 +78,12 @@ package struct CatalogPage: Hashable, Sendable {
     /// The container's number in the catalogue.
     package var container: Int64
 }
+
+/// What lies in some folders.
+package struct ChildrenPage: Hashable, Sendable {
+    package var entries: [CatalogPage.Entry] = []
+    /// So many of the folders that were asked for are told whole.
+    package var completeCount = 0
+    /// Up to which name the folder after them is told; `nil`: nothing of it.
+    package var last: Name?
+}

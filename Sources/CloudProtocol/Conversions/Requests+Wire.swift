@@ -77,3 +77,29 @@ extension WireVersionsRequest {
 
     package func decoded() throws(WireError) -> ItemID { try ItemID(wire: item, "the item's id") }
 }
+
+extension WireChildrenRequest {
+    package init(folders: [ItemID], after: Name?) {
+        self.init()
+        self.folders = folders.map(\.wire)
+        self.after = after?.wire ?? .init()
+    }
+
+    package func decoded() throws(WireError) -> (folders: [ItemID], after: Name?) {
+        (
+            try folders.map { (id) throws(WireError) in try ItemID(wire: id, "a folder's id") },
+            after.isEmpty ? nil : try Name(wire: after)
+        )
+    }
+}
+
+extension WireChildrenResponse {
+    package init(_ items: [WireItem], complete: Int, last: Name?) {
+        self.init()
+        self.items = items
+        self.complete = UInt32(complete)
+        self.last = last?.wire ?? .init()
+    }
+
+    package func decodedLast() throws(WireError) -> Name? { last.isEmpty ? nil : try Name(wire: last) }
+}

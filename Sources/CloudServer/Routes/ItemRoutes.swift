@@ -14,6 +14,7 @@ extension CloudService {
 
     func addItemRoutes(_ router: Router<CloudRequestContext>) {
         router.get(.init(CloudRoute.template(.changes))) { request, context in try await changes(request, context) }
+        router.post(.init(CloudRoute.template(.children))) { request, context in try await children(request, context) }
         router.post(.init(CloudRoute.template(.manifests))) { request, context in try await manifests(request, context)
         }
         router.post(.init(CloudRoute.template(.confirm))) { request, context in try await confirm(request, context) }
@@ -27,6 +28,16 @@ extension CloudService {
         let limit = min(max(wanted ?? 1024, 1), CloudLimits.itemsPerPage)
         let page = try await catalog.changes(scope, since: try position(of: request), limit: limit)
         return try .message(WireChanges(page))
+    }
+
+    private func children(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let asked = try await message(WireChildrenRequest.self, of: request, upTo: CloudLimits.listBytes)
+        try check(count: asked.folders.count, of: "folders")
+        let (folders, after) = try asked.decoded()
+        let page = try await catalog.children(of: folders, after: after, limit: CloudLimits.itemsPerPage, scope)
+        let items = page.entries.map { WireItem($0.item, manifest: $0.manifest) }
+        return try .message(WireChildrenResponse(items, complete: page.completeCount, last: page.last))
     }
 
     /// The position that the query names; `nil` if it names none.

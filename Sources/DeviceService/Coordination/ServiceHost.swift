@@ -109,6 +109,18 @@ final class ServiceHost: DriverHost {
     }
     func datalessClosed(_ file: PlaceholderFile) { engine.datalessClosed(file) }
 
+    // MARK: - Folders that populate themselves
+
+    func isUnpopulated(_ folder: InodeKey) -> Bool { engine.isUnpopulated(folder) }
+    func listingWaits(
+        folder: InodeKey,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) -> ContentRequest? { engine.listingWaits(folder: folder, completion: completion) }
+    func isListed(_ folder: InodeKey) -> Bool { engine.isListed(folder) }
+    func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool { try engine.populate(folder, name) }
+    func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry] { try engine.cloudEntries(of: folder) }
+    func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool { try engine.hasCloudEntries(folder) }
+
     // MARK: - Items and versions
 
     func itemAttribute(

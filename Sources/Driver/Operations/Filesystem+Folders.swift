@@ -12,24 +12,30 @@ import UbiquityModel
 final class FolderHandle: @unchecked Sendable {
     let node: Node
     let descriptor: SharedDescriptor
+    /// Whether it shows items that are only in the cloud.
+    let isUnpopulated: Bool
     private var entries = DirectoryEntries()
+    private var cloud = CloudListing()
     /// Whether a request has `entries`. A leaf: memory work only.
     private let isLent = Mutex(false)
 
-    init(node: Node, descriptor: SharedDescriptor) {
+    init(node: Node, descriptor: SharedDescriptor, isUnpopulated: Bool = false) {
         self.node = node
         self.descriptor = descriptor
+        self.isUnpopulated = isUnpopulated
     }
 
     /// EAGAIN for a second reader at the same moment; the kernel lets only one in.
-    func withEntries<Result>(_ body: (inout DirectoryEntries) throws(Errno) -> Result) throws(Errno) -> Result {
+    func withEntries<Result>(
+        _ body: (inout DirectoryEntries, inout CloudListing) throws(Errno) -> Result
+    ) throws(Errno) -> Result {
         let isMine = isLent.withLock { lent in
             defer { lent = true }
             return !lent
         }
         guard isMine else { throw .resourceTemporarilyUnavailable }
         defer { isLent.withLock { $0 = false } }
-        return try body(&entries)
+        return try body(&entries, &cloud)
     }
 
     deinit { entries.deallocate() }
@@ -44,16 +50,28 @@ extension Filesystem {
         request.attempt { () throws(Errno) in
             let node = try node(id)
             try requireAccess(request, node, R_OK)
-            let path = try descriptor(of: node)
-            let descriptor = try makingRoom { () throws(Errno) in
-                SharedDescriptor(try checked(clinux_reopen(path.raw, O_RDONLY | O_DIRECTORY)))
+            guard host.isUnpopulated(node.key) else { return try openFolder(request, node, isUnpopulated: false) }
+            if host.isListed(node.key) { return try openFolder(request, node, isUnpopulated: true) }
+            whenListed(request, node) { [self] () throws(Errno) in
+                try openFolder(request, node, isUnpopulated: true)
             }
-            reply(request, opened: .folder(FolderHandle(node: node, descriptor: descriptor)))
         }
     }
 
-    func reply(_ request: Request, opened object: OpenObject) {
+    private func openFolder(_ request: Request, _ node: Node, isUnpopulated: Bool) throws(Errno) {
+        let path = try descriptor(of: node)
+        let descriptor = try makingRoom { () throws(Errno) in
+            SharedDescriptor(try checked(clinux_reopen(path.raw, O_RDONLY | O_DIRECTORY)))
+        }
+        let handle = FolderHandle(node: node, descriptor: descriptor, isUnpopulated: isUnpopulated)
+        // What changes names goes through the mount, or happens where the kernel knows no folder: it may keep what it has read.
+        reply(request, opened: .folder(handle), isKept: node.id != NodeTable.stagingID)
+    }
+
+    func reply(_ request: Request, opened object: OpenObject, isKept: Bool = false) {
         var info = fuse_file_info()
+        info.cache_readdir = isKept ? 1 : 0
+        info.keep_cache = isKept ? 1 : 0
         let number = open.insert(object)
         info.fh = number
         if fuse_reply_open(request.raw, &info) != 0 { _ = open.remove(number) }
@@ -86,12 +104,21 @@ extension Filesystem {
         guard offset != Self.endOfRoot else { return }
         let isRoot = handle.node.id == NodeTable.rootID
         let folder = listing.withAttributes ? try descriptor(of: handle.node) : nil
-        let isComplete = try handle.withEntries { entries throws(Errno) -> Bool in
-            try entries.seek(handle.descriptor.raw, to: offset)
+        let isComplete = try handle.withEntries { entries, cloud throws(Errno) -> Bool in
+            if handle.isUnpopulated {
+                if offset == 0 { cloud.begin(try host.cloudEntries(of: handle.node.key)) }
+                guard cloud.fill(&listing, from: offset) else { return false }
+            }
+            var place = cloud.place(of: offset)
+            try entries.seek(handle.descriptor.raw, to: handle.isUnpopulated ? try cloud.diskOffset(place) : offset)
             while let entry = try entries.current(handle.descriptor.raw) {
-                let isHidden = isRoot && isVersions(handle.node, entry.name)
-                if !isHidden, try !add(entry, to: &listing, handle.node, folder) { return false }
+                let isHidden = isRoot && isVersions(handle.node, entry.name) || cloud.contains(entry.name)
+                let next = handle.isUnpopulated ? cloud.offset(after: place) : entry.next
+                if !isHidden, try !add(entry, to: &listing, handle.node, folder, next: next) { return false }
                 entries.advance(past: entry)
+                guard handle.isUnpopulated, !isHidden else { continue }
+                cloud.noteDisk(place, entry.next)
+                place += 1
             }
             return true
         }
@@ -110,25 +137,26 @@ extension Filesystem {
         _ entry: DirectoryEntries.Entry,
         to listing: inout Listing,
         _ node: Node,
-        _ folder: SharedDescriptor?
+        _ folder: SharedDescriptor?,
+        next: Int64
     ) throws(Errno) -> Bool {
         var status = stat()
         status.st_ino = ino_t(entry.inode)
         status.st_mode = mode_t(entry.type) << 12
-        guard let folder, !entry.isSelfOrParent else { return listing.add(entry.name, status, next: entry.next) }
+        guard let folder, !entry.isSelfOrParent else { return listing.add(entry.name, status, next: next) }
         guard listing.hasRoom(for: entry.name) else { return false }
         let entered: Entered
         do throws(Errno) {
             entered = try enter(node, folder, name(entry.name), entry.name)
         } catch {
             // It is there, and whoever looks closer is told what is wrong.
-            return listing.add(entry.name, status, next: entry.next)
+            return listing.add(entry.name, status, next: next)
         }
         switch entered {
-        case .entry(let param): return listing.add(entry.name, param, next: entry.next)
+        case .entry(let param): return listing.add(entry.name, param, next: next)
         // Gone since; the listing just goes on.
         case .absent: return true
-        case .reserved: return listing.add(entry.name, status, next: entry.next)
+        case .reserved: return listing.add(entry.name, status, next: next)
         }
     }
 }

@@ -21,13 +21,50 @@ extension Filesystem {
         }
     }
 
-    private func lookup(_ request: Request, _ folder: Node, _ name: UnsafePointer<CChar>) throws(Errno) {
+    /// In a folder that is not all here; the engine itself is told what is here.
+    private func lookupInCloud(_ request: Request, _ folder: Node, _ name: Name) throws(Errno) {
+        guard applier.acting(request.thread) == nil else { throw .noSuchFileOrDirectory }
+        guard host.isListed(folder.key) else {
+            return whenListed(request, folder) { [self] () throws(Errno) in try lookupInCloud(request, folder, name) }
+        }
+        _ = try host.populate(folder.key, name)
+        try name.withCString { text throws(Errno) in try lookup(request, folder, text, asksCloud: false) }
+    }
+
+    /// Goes on when what lies in a folder is known, which the request waits for as a read waits for content.
+    func whenListed(_ request: Request, _ folder: Node, _ body: @escaping @Sendable () throws(Errno) -> Void) {
+        deferrals.wait(
+            request,
+            begin: { completion in
+                host.listingWaits(folder: folder.key) { error in
+                    completion(error.map { .failure($0) } ?? .success(()))
+                }
+            },
+            nothing: (),
+            resume: { result in
+                request.attempt { () throws(Errno) in
+                    try result.get()
+                    try body()
+                }
+            }
+        )
+    }
+
+    private func lookup(
+        _ request: Request,
+        _ folder: Node,
+        _ name: UnsafePointer<CChar>,
+        asksCloud: Bool = true
+    ) throws(Errno) {
         let descriptor = try descriptor(of: folder)
         let itemName = try self.name(name)
         switch try enter(folder, descriptor, itemName, name) {
         case .entry(var entry):
             reply(request, &entry)
         case .absent:
+            if asksCloud, folder.id != NodeTable.stagingID, host.isUnpopulated(folder.key) {
+                return try lookupInCloud(request, folder, itemName)
+            }
             var entry = fuse_entry_param()
             // Node 0: the kernel remembers that there is no such name. In the staging folder there soon is.
             guard folder.id != NodeTable.stagingID else { throw .noSuchFileOrDirectory }

@@ -35,7 +35,7 @@ extension Filesystem {
         guard let seen = try observe(in: descriptor, name) else { throw .noSuchFileOrDirectory }
         guard isFolder == (seen.kind == .folder) else { throw isFolder ? .notDirectory : .isDirectory }
         // Before the deletion is announced: `rmdir` of a folder with something in it is everyday.
-        if isFolder { try requireEmpty(descriptor, itemName) }
+        if isFolder { try requireEmpty(descriptor, itemName, seen.key) }
         host.aboutToDelete(key: seen.key, parent: folder.key, name: itemName, isLastName: seen.hasOneName)
         do throws(Errno) { try takeAway(folder.key, descriptor, itemName, seen) } catch {
             noteFailedDeletion(descriptor, itemName, seen)
@@ -69,11 +69,12 @@ extension Filesystem {
         if let victim, seen.hasOneName { vanished(victim) }
     }
 
-    func requireEmpty(_ parent: SharedDescriptor, _ name: Name) throws(Errno) {
+    private func requireEmpty(_ parent: SharedDescriptor, _ name: Name, _ key: InodeKey) throws(Errno) {
         let folder = try name.withCString { name throws(Errno) in
             SharedDescriptor(try checked(clinux_open_at(parent.raw, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)))
         }
         guard try DirectoryEntries.isEmpty(folder.raw) else { throw .directoryNotEmpty }
+        if host.isUnpopulated(key), try host.hasCloudEntries(key) { throw .directoryNotEmpty }
     }
 
     // MARK: Renaming
@@ -190,7 +191,7 @@ extension Filesystem {
             return
         }
         guard moved.kind == .folder else { throw .isDirectory }
-        try requireEmpty(folder, name)
+        try requireEmpty(folder, name, other.key)
     }
 
     private func observe(_ folder: SharedDescriptor, _ name: Name) throws(Errno) -> Observation? {

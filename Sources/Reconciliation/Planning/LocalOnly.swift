@@ -28,8 +28,11 @@ package enum LocalOnly {
         return nil
     }
 
-    private static func reason(for name: Name, isAtRoot: Bool) -> Reason? {
+    /// Of a name alone, wherever the folder is.
+    package static func reason(for name: Name, isAtRoot: Bool) -> Reason? {
         let bytes = name.bytes
+        // Asked for every entry of a listing: nearly all names are out of the question.
+        guard bytes.first == UInt8(ascii: ".") || bytes.last.map({ $0 | 0x20 }) == UInt8(ascii: "c") else { return nil }
         if lowercased(bytes.suffix(7)) == Array(".nosync".utf8) { return .noSync }
         if bytes.starts(with: ".fuse_hidden".utf8) { return .openUnlinked }
         if isAtRoot, bytes.starts(with: ".Trash-".utf8) { return .trash }

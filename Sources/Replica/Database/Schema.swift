@@ -16,7 +16,8 @@ enum Schema {
             throw ReplicaError.tooNew(what: path, version: version)
         }
         guard version < FormatVersion.stateDatabase else { return }
-        try database.execute(sql: tables)
+        if version == 0 { try database.execute(sql: tables) }
+        try database.execute(sql: populationTables)
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -43,7 +44,6 @@ enum Schema {
             edited INTEGER NOT NULL,
             conflicts BLOB
         ) STRICT;
-        CREATE INDEX remotePlace ON remote (parent, name);
         CREATE INDEX remoteConflicts ON remote (id) WHERE conflicts IS NOT NULL;
         CREATE TABLE synced (
             id BLOB NOT NULL UNIQUE,
@@ -78,5 +78,14 @@ enum Schema {
         CREATE TABLE pins (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         CREATE TABLE held (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+        """
+
+    /// Since version 2. `unpopulated`: folders of whose items those without a synced row are in the cloud only. `unlisted`: folders whose
+    /// items the first listing has not told yet. The index has all that listing a folder takes.
+    private static let populationTables = """
+        CREATE TABLE unpopulated (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+        CREATE TABLE unlisted (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+        DROP INDEX IF EXISTS remotePlace;
+        CREATE INDEX remoteChildren ON remote (parent, name, id, kind) WHERE NOT deleted;
         """
 }

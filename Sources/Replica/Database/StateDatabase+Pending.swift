@@ -34,6 +34,7 @@ extension StateDatabase {
             counts.pending = try count("SELECT count(*) FROM pending")
             counts.dataless = try count("SELECT count(*) FROM synced WHERE isDataless")
             counts.datalessBytes = Int64(try count("SELECT coalesce(sum(size), 0) FROM synced WHERE isDataless"))
+            counts.cloudOnly = max(0, counts.remote - counts.synced - counts.pending)
             counts.pinned = try count("SELECT count(*) FROM pins")
             counts.held = try count("SELECT count(*) FROM held")
             counts.conflicted = try count("SELECT count(*) FROM remote WHERE conflicts IS NOT NULL AND NOT deleted")
@@ -43,7 +44,7 @@ extension StateDatabase {
 }
 
 enum PendingTable {
-    /// A deleted item of which nothing is synced is as good as none.
+    /// A deleted item of which nothing is synced is as good as none; one in an unpopulated folder stays in the cloud until somebody asks.
     private static let agrees = """
         SELECT EXISTS (
             SELECT 1 FROM remote AS r CROSS JOIN synced AS s ON s.id = r.id
@@ -51,7 +52,9 @@ enum PendingTable {
                 AND r.revision IS s.revision AND r.content IS s.content AND r.size = s.size AND r.target IS s.target
                 AND r.modified = s.modified AND r.mode = s.mode AND r.extended IS s.extended
         ) OR (
-            NOT EXISTS (SELECT 1 FROM remote WHERE id = ?1 AND NOT deleted) AND NOT EXISTS (SELECT 1 FROM synced WHERE id = ?1)
+            NOT EXISTS (SELECT 1 FROM synced WHERE id = ?1) AND NOT EXISTS (
+                SELECT 1 FROM remote WHERE id = ?1 AND NOT deleted AND parent NOT IN (SELECT item FROM unpopulated)
+            )
         )
         """
 

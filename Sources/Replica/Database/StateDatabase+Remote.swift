@@ -96,15 +96,34 @@ enum RemoteTable {
 
     static func write(_ database: Database, _ items: [RemoteItem], overwriting: Bool = false) throws {
         for item in items {
-            var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)
-            values.append(.integer(Int64(bitPattern: item.position)))
-            values.append(.integer(item.isDeleted ? 1 : 0))
-            values.append(.text(item.author))
-            values.append(.integer(item.edited.nanoseconds))
-            values.append(item.conflicts.isEmpty ? .null : .blob(VersionCoding.encode(item.conflicts)))
-            try database.run(overwriting ? upsert : upsertNewer, values)
+            try database.run(overwriting ? upsert : upsertNewer, values(item))
+            if item.content == .folder { try PopulationTable.mark(database, item) }
             try PendingTable.refresh(database, item.id)
         }
+    }
+
+    /// The items of folders that are unpopulated, as the first listing tells them.
+    static func write(listing items: [RemoteItem], _ database: Database) throws {
+        for item in items {
+            try database.run(upsertNewer, values(item))
+            if item.content == .folder {
+                try PopulationTable.mark(database, item)
+                try PopulationTable.insertUnlisted(database, item.id)
+            }
+            // Nothing of it is pending unless it is here.
+            let isHere = try database.row("SELECT 1 FROM synced WHERE id = ?", [.identifier(item.id)]) { _ in true } ?? false
+            if isHere { try PendingTable.refresh(database, item.id) }
+        }
+    }
+
+    private static func values(_ item: RemoteItem) -> [SQLValue] {
+        var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)
+        values.append(.integer(Int64(bitPattern: item.position)))
+        values.append(.integer(item.isDeleted ? 1 : 0))
+        values.append(.text(item.author))
+        values.append(.integer(item.edited.nanoseconds))
+        values.append(item.conflicts.isEmpty ? .null : .blob(VersionCoding.encode(item.conflicts)))
+        return values
     }
 
     static func fetch(_ database: Database, _ id: ItemID) throws -> RemoteItem? {

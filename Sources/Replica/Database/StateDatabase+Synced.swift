@@ -40,13 +40,17 @@ extension StateDatabase {
 
     /// One transaction. Only for inodes that are durable (architecture section 4, "Order").
     ///
-    /// - Parameter remote: the answers to a commit, which are the server's word as much as the feed is.
+    /// - Parameters:
+    ///   - remote: the answers to a commit, which are the server's word as much as the feed is.
+    ///   - unpopulated: folders that appeared without their items.
     package func apply(
         _ changes: SyncedChanges,
         remote: [RemoteItem] = [],
-        manifests: [ContentID: Manifest] = [:]
+        manifests: [ContentID: Manifest] = [:],
+        unpopulated: [ItemID] = []
     ) throws(ReplicaError) {
         try writing { database in
+            for folder in unpopulated { try PopulationTable.insert(database, folder) }
             try RemoteTable.write(database, remote)
             try SyncedTable.apply(database, changes)
             try SendingTable.remove(database, changes.answered)
@@ -80,6 +84,11 @@ enum SyncedTable {
         for id in changes.removals {
             try database.run("DELETE FROM synced WHERE id = ?", [.identifier(id)])
             try PendingTable.refresh(database, id)
+            // What was here and is in the cloud still comes back by itself, also in an unpopulated folder.
+            try database.run(
+                "INSERT OR IGNORE INTO pending (id) SELECT id FROM remote WHERE id = ? AND NOT deleted",
+                [.identifier(id)]
+            )
         }
         for item in changes.upserts {
             var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)

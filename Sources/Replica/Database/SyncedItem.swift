@@ -57,6 +57,8 @@ package struct StateCounts: Hashable, Sendable {
     /// Items that live in the cloud.
     package var remote = 0
     package var synced = 0
+    /// Items in folders that have not populated themselves with them. About right while others are pending.
+    package var cloudOnly = 0
     /// Remote and synced differ.
     package var pending = 0
     package var dataless = 0

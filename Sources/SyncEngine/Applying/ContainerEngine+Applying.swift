@@ -101,6 +101,7 @@ extension ContainerEngine {
             return
         }
         guard let staged = await stage(candidate, remote) else { return }
+        if remote.content == .folder, let key = try? replica.staging.observe(staged).key { noteUnpopulated(remote, key) }
         guard
             let state = await perform(
                 .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent),
@@ -438,7 +439,7 @@ extension ContainerEngine {
     }
 
     private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
-        pass.localFolders[item] ?? folderKey(of: item)
+        pass.localFolders[item] ?? populatedFolder(item)
     }
 
     /// A value that carries the pass across tasks that all run on the engine's own thread.

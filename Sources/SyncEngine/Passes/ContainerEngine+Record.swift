@@ -31,7 +31,10 @@ extension ContainerEngine {
             }
             return durable
         }
-        if durable { try correctFilled(changes.upserts) }
+        if durable {
+            try correctFilled(changes.upserts)
+            try populateAdopted(changes.upserts)
+        }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
         if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }

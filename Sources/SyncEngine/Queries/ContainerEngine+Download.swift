@@ -18,7 +18,7 @@ extension ContainerEngine {
         _ path: ItemPath,
         progress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(EngineError) {
-        let wanted = try walk(path).filter { $0.state.isDataless }
+        let wanted = try walk(path, populating: true).filter { $0.state.isDataless }
         let total = wanted.reduce(Int64(0)) { $0 + $1.state.size }
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
         var failures: [(ItemPath, Errno)] = []

@@ -16,8 +16,17 @@ extension ContainerEngine {
         var remote: RemoteItem?
     }
 
-    /// The item at a path of the mount.
+    /// The item at a path of the mount; one that is in the cloud only is made.
     func resolve(_ path: ItemPath) throws(EngineError) -> Resolved {
+        do throws(EngineError) {
+            return try resolveHere(path)
+        } catch {
+            guard case .notFound = error, populator.hasFolders, populate(path) else { throw error }
+            return try resolveHere(path)
+        }
+    }
+
+    private func resolveHere(_ path: ItemPath) throws(EngineError) -> Resolved {
         do {
             guard let name = path.last else {
                 let state = try replica.tree.observe(descriptor: replica.tree.rootDescriptor)
@@ -66,10 +75,55 @@ extension ContainerEngine {
     /// A folder's items at all depths, itself first; a file alone.
     package func items(under path: ItemPath) throws(EngineError) -> [ItemStatus] {
         drainChanges()
-        return try walk(path).map { status(of: $0) }
+        var result: [ItemStatus] = []
+        for item in try walk(path) {
+            result.append(status(of: item))
+            guard item.state.kind == .folder, let folder = item.path.isRoot ? .root : item.row?.id else { continue }
+            appendCloudOnly(try cloudOnly(in: item.state.key), folder, item.path, &result)
+        }
+        return result
     }
 
-    func walk(_ path: ItemPath) throws(EngineError) -> [Resolved] {
+    private func cloudOnly(in folder: InodeKey) throws(EngineError) -> [CloudEntry] {
+        do throws(ReplicaError) { return try populator.entries(of: folder) } catch { throw .failed("\(error)") }
+    }
+
+    /// Of items that are in the cloud only, without making them; a folder's at all depths.
+    private func appendCloudOnly(
+        _ entries: [CloudEntry],
+        _ folder: ItemID,
+        _ path: ItemPath,
+        _ result: inout [ItemStatus]
+    ) {
+        for entry in entries {
+            guard let remote = (try? replica.database.remote(entry.id)) ?? nil else { continue }
+            let path = path.appending(entry.name)
+            result.append(status(ofCloudOnly: remote, path))
+            guard entry.kind == .folder else { continue }
+            appendCloudOnly((try? replica.database.cloudOnlyEntries(of: entry.id)) ?? [], entry.id, path, &result)
+        }
+    }
+
+    private func status(ofCloudOnly remote: RemoteItem, _ path: ItemPath) -> ItemStatus {
+        let isFile = remote.content.kind == .file
+        return ItemStatus(
+            path: path,
+            kind: remote.content.kind,
+            state: isFile ? .dataless : .current,
+            conflictCount: remote.conflicts.count,
+            percent: isFile && remote.content.size > 0 ? 0 : 100,
+            sizeBytes: remote.content.size,
+            localBytes: 0,
+            revision: remote.content.revision,
+            isPinned: isPinned(remote),
+            error: problems[remote.id]?.reason,
+            reason: nil
+        )
+    }
+
+    /// A folder's items at all depths, itself first, as far as they are here.
+    /// - Parameter populating: whether those that are in the cloud only come here for it.
+    func walk(_ path: ItemPath, populating: Bool = false) throws(EngineError) -> [Resolved] {
         let top = try resolve(path)
         var result = [top]
         guard top.state.kind == .folder else { return result }
@@ -78,6 +132,7 @@ extension ContainerEngine {
             let names: [Name]
             do {
                 let opened = try replica.tree.openFolder(at: folder)
+                if populating { try populateAll(try InodeKey(descriptor: opened.raw)) }
                 names = try replica.tree.names(in: opened.raw).sorted()
             } catch {
                 continue
@@ -91,6 +146,10 @@ extension ContainerEngine {
             }
         }
         return result
+    }
+
+    private func populateAll(_ folder: InodeKey) throws {
+        for entry in try populator.entries(of: folder) { _ = populate(LocalPlace(folder: folder, name: entry.name)) }
     }
 
     func status(of item: Resolved) -> ItemStatus {

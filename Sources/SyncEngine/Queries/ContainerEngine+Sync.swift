@@ -18,7 +18,7 @@ extension ContainerEngine {
         return EngineStatus(
             connection: connectionState,
             connectionProblem: connectionProblem,
-            itemCount: counts?.synced ?? 0,
+            itemCount: counts.map { $0.synced + $0.cloudOnly } ?? 0,
             pendingCount: core.waitingCount + (counts?.pending ?? 0),
             conflictCount: counts?.conflicted ?? 0,
             transfers: meter.all,

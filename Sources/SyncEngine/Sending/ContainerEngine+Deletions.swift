@@ -11,7 +11,7 @@ extension ContainerEngine {
         guard !deletions.isEmpty else { return sends }
         let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
         guard !ids.isEmpty else { return sends }
-        let total = (try? replica.database.counts().synced) ?? 0
+        let total = (try? replica.database.counts()).map { $0.synced + $0.cloudOnly } ?? 0
         let isHeld = ids.contains { heldDeletions.contains($0) }
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }

@@ -4,28 +4,19 @@ package struct Digest<Kind>: Hashable, Sendable, Comparable {
 
     /// `nil` if there are not exactly 32 bytes.
     package init?(bytes: some Collection<UInt8>) {
-        guard bytes.count == 32 else { return nil }
-        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-        for (index, byte) in bytes.enumerated() {
-            switch index / 8 {
-            case 0: words.0 = words.0 << 8 | UInt64(byte)
-            case 1: words.1 = words.1 << 8 | UInt64(byte)
-            case 2: words.2 = words.2 << 8 | UInt64(byte)
-            default: words.3 = words.3 << 8 | UInt64(byte)
+        let words = withContiguousBytes(bytes) { bytes -> (UInt64, UInt64, UInt64, UInt64)? in
+            guard bytes.count == 32 else { return nil }
+            func word(_ index: Int) -> UInt64 {
+                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
             }
+            return (word(0), word(1), word(2), word(3))
         }
+        guard let words else { return nil }
         self.words = words
     }
 
     package var bytes: [UInt8] {
-        var result = [UInt8]()
-        result.reserveCapacity(32)
-        for word in [words.0, words.1, words.2, words.3] {
-            for shift in stride(from: 56, through: 0, by: -8) {
-                result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
-            }
-        }
-        return result
+        withUnsafeBytes(of: (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)) { Array($0) }
     }
 
     package static func == (left: Self, right: Self) -> Bool { left.words == right.words }

@@ -23,24 +23,18 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
 
     /// The 16 bytes, big-endian; `nil` if there are not exactly 16.
     package init?(bytes: some Collection<UInt8>) {
-        guard bytes.count == 16 else { return nil }
-        var words: (UInt64, UInt64) = (0, 0)
-        for (index, byte) in bytes.enumerated() {
-            if index < 8 { words.0 = words.0 << 8 | UInt64(byte) } else { words.1 = words.1 << 8 | UInt64(byte) }
+        let words = withContiguousBytes(bytes) { bytes -> (UInt64, UInt64)? in
+            guard bytes.count == 16 else { return nil }
+            return (
+                UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            )
         }
+        guard let words else { return nil }
         self.init(high: words.0, low: words.1)
     }
 
-    package var bytes: [UInt8] {
-        var result = [UInt8]()
-        result.reserveCapacity(16)
-        for word in [high, low] {
-            for shift in stride(from: 56, through: 0, by: -8) {
-                result.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
-            }
-        }
-        return result
-    }
+    package var bytes: [UInt8] { withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) } }
 
     package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
 }

@@ -36,17 +36,20 @@ package struct Manifest: Hashable, Sendable {
 
     /// `nil` for anything but whole entries with lengths in 1...maximumChunkSize.
     package init?(encoded: some RandomAccessCollection<UInt8>) {
-        guard encoded.count % 36 == 0 else { return nil }
-        var entries = [Entry]()
-        entries.reserveCapacity(encoded.count / 36)
-        var rest = encoded[...]
-        while !rest.isEmpty {
-            guard let chunk = ChunkID(bytes: rest.prefix(32)) else { return nil }
-            let length = rest.dropFirst(32).prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            guard length > 0, length <= Self.maximumChunkSize else { return nil }
-            entries.append(Entry(chunk: chunk, length: length))
-            rest = rest.dropFirst(36)
+        let entries = withContiguousBytes(encoded) { encoded -> [Entry]? in
+            guard encoded.count % 36 == 0 else { return nil }
+            var entries = [Entry]()
+            entries.reserveCapacity(encoded.count / 36)
+            for start in stride(from: 0, to: encoded.count, by: 36) {
+                let length = UInt32(bigEndian: encoded.loadUnaligned(fromByteOffset: start + 32, as: UInt32.self))
+                guard length > 0, length <= Self.maximumChunkSize,
+                    let chunk = ChunkID(bytes: UnsafeRawBufferPointer(rebasing: encoded[start..<(start + 32)]))
+                else { return nil }
+                entries.append(Entry(chunk: chunk, length: length))
+            }
+            return entries
         }
+        guard let entries else { return nil }
         self.entries = entries
     }
 }

@@ -5,13 +5,14 @@ package struct Name: Hashable, Sendable, Comparable {
     package let bytes: [UInt8]
 
     package init(bytes: some Collection<UInt8>) throws(NameError) {
-        guard !bytes.isEmpty else { throw .empty }
-        guard bytes.count <= 255 else { throw .tooLong }
-        guard !bytes.contains(UInt8(ascii: "/")) else { throw .containsSlash }
-        guard !bytes.contains(0) else { throw .containsNUL }
-        let bytes = Array(bytes)
-        guard bytes != [UInt8(ascii: ".")], bytes != [UInt8(ascii: "."), UInt8(ascii: ".")] else { throw .dots }
-        self.bytes = bytes
+        self.bytes = try withContiguousBytes(bytes) { bytes -> Result<[UInt8], NameError> in
+            if bytes.isEmpty { return .failure(.empty) }
+            if bytes.count > 255 { return .failure(.tooLong) }
+            if bytes.contains(UInt8(ascii: "/")) { return .failure(.containsSlash) }
+            if bytes.contains(0) { return .failure(.containsNUL) }
+            if bytes.count <= 2, bytes.allSatisfy({ $0 == UInt8(ascii: ".") }) { return .failure(.dots) }
+            return .success(Array(bytes))
+        }.get()
     }
 
     package init(_ text: String) throws(NameError) { try self.init(bytes: Array(text.utf8)) }

@@ -1,0 +1,144 @@
+internal import GRDB
+package import UbiquityModel
+
+/// An item of a folder that is known from the cloud alone.
+package struct CloudEntry: Hashable, Sendable {
+    package var id: ItemID
+    package var name: Name
+    package var kind: ItemKind
+}
+
+/// Folders that populate themselves (architecture section 3.4). An *unpopulated* folder shows what the cloud has in it without an inode
+/// for each item: an item gets one, and its synced row, when somebody asks for its name.
+extension StateDatabase {
+    /// The first time that a container is here at all: nothing of it is known, and its root is the first folder to ask for.
+    package func beginListing() throws(ReplicaError) {
+        try writing { database in
+            let isFresh = try database.row("SELECT 1 FROM remote UNION ALL SELECT 1 FROM synced LIMIT 1") { _ in true } == nil
+            guard isFresh, try MetaTable.read(database, .position) == nil else { return }
+            try PopulationTable.insert(database, .root)
+            try PopulationTable.insertUnlisted(database, .root)
+        }
+    }
+
+    /// The unpopulated folders that are here, the root among them.
+    package func unpopulatedFolders(root: InodeKey) throws(ReplicaError) -> [InodeKey: ItemID] {
+        let rows = try reading { database in
+            try database.rows(
+                "SELECT u.item, s.inode FROM unpopulated AS u LEFT JOIN synced AS s ON s.id = u.item"
+            ) { row in (row.identifier(0, ItemKindTag.self), row.blob(1).flatMap { InodeKey(bytes: $0) }) }
+        }
+        var folders: [InodeKey: ItemID] = [:]
+        for case (let id?, let key) in rows {
+            if let key = id == .root ? root : key { folders[key] = id }
+        }
+        return folders
+    }
+
+    package func isUnpopulated(_ folder: ItemID) throws(ReplicaError) -> Bool {
+        try reading {
+            try $0.row("SELECT 1 FROM unpopulated WHERE item = ?", [.identifier(folder)]) { _ in true } ?? false
+        }
+    }
+
+    /// All that the cloud has in it is to come here.
+    package func setPopulated(_ folder: ItemID) throws(ReplicaError) {
+        try writing { database in
+            try database.run("DELETE FROM unpopulated WHERE item = ?", [.identifier(folder)])
+            try database.run(
+                "INSERT OR IGNORE INTO pending (id) SELECT id FROM (\(PopulationTable.entries))",
+                [.identifier(folder), .integer(.max)]
+            )
+        }
+    }
+
+    /// What the cloud alone has under a name: rather what has content than what is only announced.
+    package func cloudOnly(at place: Place) throws(ReplicaError) -> RemoteItem? {
+        let items = try reading {
+            try RemoteTable.fetch(
+                $0,
+                "parent = ? AND name = ? AND NOT deleted AND NOT EXISTS (SELECT 1 FROM synced WHERE id = remote.id) ORDER BY id",
+                place.values
+            )
+        }
+        return items.first { !$0.isAnnounced } ?? items.first
+    }
+
+    /// What the cloud alone has in a folder, by name; several may have one name while they are only announced.
+    package func cloudOnlyEntries(
+        of parent: ItemID,
+        limit: Int = .max
+    ) throws(ReplicaError) -> [CloudEntry] {
+        try reading { database in
+            try database.rows(PopulationTable.entries, [.identifier(parent), .integer(Int64(limit))]) { row in
+                guard let id = row.identifier(0, ItemKindTag.self), let name = row.blob(1).flatMap({ try? Name(bytes: $0) }),
+                    let kind = UInt8(exactly: row.integer(2)).flatMap(ItemKind.init(rawValue:))
+                else { throw ReplicaError.corrupted("a row of the state database") }
+                return CloudEntry(id: id, name: name, kind: kind)
+            }
+        }
+    }
+
+    // MARK: The first listing
+
+    /// Folders that the first listing has not reached; empty when it has come to its end.
+    package func unlisted(limit: Int = .max) throws(ReplicaError) -> [ItemID] {
+        try reading { database in
+            try database.rows("SELECT item FROM unlisted LIMIT ?", [.integer(Int64(limit))]) {
+                $0.identifier(0, ItemKindTag.self)
+            }
+        }.compactMap { $0 }
+    }
+
+    /// What the cloud says lies in some folders, and which of them are now known whole.
+    package func write(
+        listing items: [RemoteItem],
+        manifests: [ContentID: Manifest],
+        complete: [ItemID]
+    ) throws(ReplicaError) {
+        try writing { database in
+            try RemoteTable.write(listing: items, database)
+            try ManifestTable.write(database, manifests)
+            for folder in complete { try database.run("DELETE FROM unlisted WHERE item = ?", [.identifier(folder)]) }
+        }
+    }
+
+    /// Folders that came to light by another way than the listing of the folder above.
+    package func addUnlisted(_ folders: [ItemID]) throws(ReplicaError) {
+        try writing { database in
+            for folder in folders { try PopulationTable.insertUnlisted(database, folder) }
+        }
+    }
+}
+
+enum PopulationTable {
+    static let entries = """
+        SELECT id, name, kind FROM remote WHERE parent = ? AND NOT deleted
+            AND NOT EXISTS (SELECT 1 FROM synced WHERE synced.id = remote.id)
+        ORDER BY name, id LIMIT ?
+        """
+
+    static func insert(_ database: Database, _ folder: ItemID) throws {
+        try database.run("INSERT OR IGNORE INTO unpopulated (item) VALUES (?)", [.identifier(folder)])
+    }
+
+    static func insertUnlisted(_ database: Database, _ folder: ItemID) throws {
+        try database.run("INSERT OR IGNORE INTO unlisted (item) VALUES (?)", [.identifier(folder)])
+    }
+
+    /// What lies in a folder that is in the cloud only is there as well.
+    static func mark(_ database: Database, _ folder: RemoteItem) throws {
+        if folder.isDeleted {
+            try database.run("DELETE FROM unpopulated WHERE item = ?", [.identifier(folder.id)])
+            try database.run("DELETE FROM unlisted WHERE item = ?", [.identifier(folder.id)])
+            return
+        }
+        try database.run(
+            """
+            INSERT OR IGNORE INTO unpopulated (item)
+            SELECT ?1 WHERE EXISTS (SELECT 1 FROM unpopulated WHERE item = ?2) AND NOT EXISTS (SELECT 1 FROM synced WHERE id = ?1)
+            """,
+            [.identifier(folder.id), .identifier(folder.place.parent)]
+        )
+    }
+}

@@ -1,0 +1,178 @@
+import CloudClient
+import Driver
+import EngineCore
+import Logging
+import Reconciliation
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// The engine's side of folders that populate themselves: their rows, and what others change in them.
+extension ContainerEngine {
+    /// Writes the rows of what was made on request. It may be done before those inodes are durable: they hold no content, and what a
+    /// power loss takes of them is put back.
+    func recordPopulated() {
+        while populator.hasMade {
+            let made = populator.takeMade()
+            var changes = SyncedChanges()
+            changes.upserts = made.map { SyncedItem($0.remote, local: LocalEvidence($0.state)) }
+            let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
+            do {
+                try replica.database.apply(changes, unpopulated: folders)
+                populator.recorded(made)
+                if try !replica.database.differing(limit: 1).isEmpty { handle(.remoteChanged) }
+            } catch {
+                // Without rows they are found as new files, and recognised by their revisions.
+                logger.error("what was made here is not recorded", metadata: ["why": "\(error)"])
+            }
+            populator.restoreTimes(of: made)
+            for one in made where one.state.isDataless && isPinned(one.remote) { fetchWhole(one.place, one.state.key) }
+        }
+    }
+
+    /// Makes all items on the way to a path be here, and its own.
+    /// - Returns: whether there is something at that path.
+    func populate(_ path: ItemPath) -> Bool {
+        var folder = replica.tree.rootKey
+        for name in path.names {
+            let place = LocalPlace(folder: folder, name: name)
+            if let state = (try? observe(place)) ?? nil {
+                folder = state.key
+                continue
+            }
+            guard populate(place), let state = (try? observe(place)) ?? nil else { return false }
+            folder = state.key
+        }
+        return true
+    }
+
+    /// Makes the cloud's item of that name be here, for the engine's own purposes.
+    func populate(_ place: LocalPlace) -> Bool {
+        guard (try? populator.populate(place.folder, place.name)) == true else { return false }
+        recordPopulated()
+        // The kernel may have been told that there is none.
+        mount?.nameAppeared(in: place.folder, place.name)
+        return true
+    }
+
+    /// The local folder of an item that is in the cloud only, made now with all folders above it.
+    func populatedFolder(_ item: ItemID, depth: Int = 0) -> InodeKey? {
+        if let key = folderKey(of: item) { return key }
+        guard depth < 1000, let remote = (try? replica.database.remote(item)) ?? nil, !remote.isDeleted,
+            remote.content == .folder, let parent = populatedFolder(remote.place.parent, depth: depth + 1),
+            populator.item(of: parent) != nil, populate(LocalPlace(folder: parent, name: remote.place.name))
+        else { return nil }
+        return folderKey(of: item)
+    }
+
+    /// A folder that is about to appear: before anybody can look into it, it is known that its items are in the cloud only.
+    func noteUnpopulated(_ folder: RemoteItem, _ key: InodeKey) {
+        guard folder.content == .folder, (try? replica.database.isUnpopulated(folder.id)) ?? false else { return }
+        populator.folderAppeared(key, folder.id)
+    }
+
+    /// A folder that was here before its item was known is one like any other: all in it comes here.
+    func populateAdopted(_ rows: [SyncedItem]) throws(ReplicaError) {
+        for row in rows where row.content == .folder {
+            guard let key = row.local?.key, populator.item(of: key) != row.id,
+                try replica.database.isUnpopulated(row.id)
+            else { continue }
+            try replica.database.setPopulated(row.id)
+            handle(.remoteChanged)
+        }
+    }
+
+    // MARK: What others change
+
+    /// Before a page is written: items of folders that the kernel knows, and so perhaps somebody watches, get their inodes, so that what
+    /// happens to them happens to something.
+    /// - Returns: items that are new in unpopulated folders.
+    func prepareForChanges(_ items: [RemoteItem]) throws(ReplicaError) -> [RemoteItem] {
+        guard populator.hasFolders else { return [] }
+        var arriving: [RemoteItem] = []
+        for item in items where try replica.database.synced(item.id) == nil {
+            let old = try replica.database.remote(item.id)
+            if let old, !old.isDeleted {
+                guard old.position < item.position else { continue }
+                if let key = populator.key(of: old.place.parent), mount?.knows(key) ?? false {
+                    _ = populate(LocalPlace(folder: key, name: old.place.name))
+                    continue
+                }
+                if old.place == item.place { continue }
+            }
+            if !item.isDeleted, populator.key(of: item.place.parent) != nil { arriving.append(item) }
+        }
+        return arriving
+    }
+
+    /// After the page is written: what is new where somebody may look, or is pinned, comes here by itself.
+    func noteArrived(_ items: [RemoteItem]) {
+        let ids = items.filter { item in
+            if let key = populator.key(of: item.place.parent), mount?.knows(key) ?? false { return true }
+            return isPinned(item)
+        }.map(\.id)
+        if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }
+    }
+
+    // MARK: The first listing
+
+    /// Requests under way at the same time: one is fetched while another is written down.
+    private static let questions = 2
+
+    /// Asks for all folders, one after the other, those first that somebody waits for.
+    func listFolders() async throws(CloudError) {
+        guard !listing.isComplete else { return }
+        if position == .beginning {
+            // What changes from here on is told afterwards.
+            let page = try await cloud.changes(container.id, since: nil, limit: 1)
+            do { try replica.database.write(remote: [], position: page.head) } catch {
+                throw .offline("the device's database: \(error)")
+            }
+            position = page.head
+        }
+        listing.setObstacle(nil)
+        while !listing.isComplete {
+            try await withQuestions { () async throws(CloudError) in try await self.askForFolders() }
+        }
+    }
+
+    private func withQuestions(_ body: @escaping @Sendable () async throws(CloudError) -> Void) async throws(CloudError) {
+        let failures = await withTaskGroup(of: CloudError?.self) { tasks in
+            for _ in 0..<Self.questions {
+                tasks.addTask {
+                    do throws(CloudError) {
+                        try await body()
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+            }
+            var failures: [CloudError] = []
+            for await failure in tasks { if let failure { failures.append(failure) } }
+            return failures
+        }
+        if let failure = failures.first { throw failure }
+    }
+
+    private func askForFolders() async throws(CloudError) {
+        while let question = listing.takeQuestion() {
+            do throws(CloudError) {
+                if Task.isCancelled { throw .cancelled }
+                let page = try await cloud.children(container.id, of: question.folders, after: question.after)
+                noteRefused(page.refused)
+                let complete = Array(question.folders.prefix(page.complete))
+                do {
+                    try replica.database.write(listing: page.items, manifests: page.manifests, complete: complete)
+                } catch {
+                    throw .offline("the device's database: \(error)")
+                }
+                let found = page.items.filter { $0.content == .folder }.map(\.id)
+                listing.answered(question, complete: page.complete, last: page.last, found: found)
+            } catch {
+                listing.failed(question)
+                throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import CLinux
+import Dispatch
+import Driver
+import Glibc
+import Logging
+import Reconciliation
+import Replica
+import Synchronization
+import SystemPackage
+import UbiquityModel
+
+/// Folders that populate themselves (architecture section 3.4): which they are, and how one of their items gets an inode.
+///
+/// An item of an *unpopulated* folder is in the cloud only until somebody asks for its name. `populate` then makes the placeholder,
+/// folder or link, in the backing tree and not through the mount, where whoever asks waits for it. The engine writes the synced row a
+/// moment later, before it looks at anything else that was reported; until then the item is *in flight*, and none of the cloud's alone.
+///
+/// Used by request threads and by the engine. System calls happen outside its lock.
+final class Populator: Sendable {
+    /// What `populate` made, and nobody has written down yet.
+    struct Made: Sendable {
+        var remote: RemoteItem
+        var state: LocalState
+        var place: LocalPlace
+    }
+
+    private struct State: Sendable {
+        var folders: [InodeKey: ItemID] = [:]
+        var keys: [ItemID: InodeKey] = [:]
+        var inFlight: Set<ItemID> = []
+        /// What is being made at this moment, and who waits for it.
+        var making: [ItemID: [DispatchSemaphore]] = [:]
+        var made: [Made] = []
+        /// The times that folders had before names were made in them, to be set again.
+        var times: [InodeKey: Timestamp] = [:]
+    }
+
+    /// A leaf: memory work only.
+    private let state = Mutex(State())
+    private let replica: Replica
+    private let known: KnownRevisions
+    private let logger: Logger
+
+    init(replica: Replica, known: KnownRevisions, logger: Logger) {
+        self.replica = replica
+        self.known = known
+        self.logger = logger
+    }
+
+    // MARK: Which folders
+
+    func load() throws(ReplicaError) {
+        let folders = try replica.database.unpopulatedFolders(root: replica.tree.rootKey)
+        state.withLock { state in
+            state.folders = folders
+            state.keys = Dictionary(uniqueKeysWithValues: folders.map { ($0.value, $0.key) })
+        }
+    }
+
+    /// An unpopulated folder's inode is here.
+    func folderAppeared(_ key: InodeKey, _ id: ItemID) {
+        state.withLock { state in
+            state.folders[key] = id
+            state.keys[id] = key
+        }
+    }
+
+    var hasFolders: Bool { state.withLock { !$0.folders.isEmpty } }
+    func item(of folder: InodeKey) -> ItemID? { state.withLock { $0.folders[folder] } }
+    func key(of folder: ItemID) -> InodeKey? { state.withLock { $0.keys[folder] } }
+
+    // MARK: What the cloud alone has in them
+
+    /// By name. Those without a name of their own come once.
+    func entries(of folder: InodeKey) throws(ReplicaError) -> [CloudEntry] {
+        guard let id = item(of: folder), let path = replica.folders.path(of: folder), LocalOnly.reason(for: path) == nil
+        else { return [] }
+        // In this order: what is taken out of flight meanwhile has its row.
+        let inFlight = state.withLock { $0.inFlight }
+        var last: Name?
+        return try replica.database.cloudOnlyEntries(of: id).filter { entry in
+            defer { last = entry.name }
+            return entry.name != last && !inFlight.contains(entry.id)
+                && LocalOnly.reason(for: entry.name, isAtRoot: path.isRoot) == nil
+        }
+    }
+
+    func hasEntries(_ folder: InodeKey) throws(ReplicaError) -> Bool {
+        guard let id = item(of: folder) else { return false }
+        let inFlight = state.withLock { $0.inFlight }
+        // What stays in the cloud by its name hinders nobody who removes the folder: the cloud itself will refuse that.
+        return try replica.database.cloudOnlyEntries(of: id, limit: inFlight.count + 1).contains { !inFlight.contains($0.id) }
+    }
+
+    // MARK: Making one
+
+    /// Makes the cloud's item of that name be here.
+    /// - Returns: whether there may be something of that name now that was not there before.
+    func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool {
+        guard let id = item(of: folder), let path = replica.folders.path(of: folder),
+            LocalOnly.reason(for: path.appending(name)) == nil
+        else { return false }
+        let found: RemoteItem?
+        do { found = try replica.database.cloudOnly(at: Place(parent: id, name: name)) } catch {
+            logger.error("a folder cannot be populated", metadata: ["path": "\(path)", "why": "\(error)"])
+            throw .ioError
+        }
+        guard let remote = found else { return false }
+        guard begin(remote.id) else { return true }
+        defer { end(remote.id) }
+        do throws(Errno) {
+            try make(remote, in: folder, name)
+        } catch {
+            state.withLock { _ = $0.inFlight.remove(remote.id) }
+            guard error != .fileExists else { return true }
+            logger.error(
+                "an item cannot be made here",
+                metadata: ["path": "\(path.appending(name))", "why": "\(error)"]
+            )
+            throw error
+        }
+        return true
+    }
+
+    /// False when another thread has made it, for which this one waits if need be; it may have been removed since.
+    private func begin(_ item: ItemID) -> Bool {
+        enum Turn { case mine, over, theirs(DispatchSemaphore) }
+        let turn: Turn = state.withLock { state in
+            if state.inFlight.insert(item).inserted {
+                state.making[item] = []
+                return .mine
+            }
+            guard state.making[item] != nil else { return .over }
+            let semaphore = DispatchSemaphore(value: 0)
+            state.making[item]?.append(semaphore)
+            return .theirs(semaphore)
+        }
+        switch turn {
+        case .mine: return true
+        case .over: return false
+        case .theirs(let semaphore):
+            semaphore.wait()
+            return false
+        }
+    }
+
+    private func end(_ item: ItemID) {
+        for waiting in state.withLock({ $0.making.removeValue(forKey: item) }) ?? [] { waiting.signal() }
+    }
+
+    private func make(_ remote: RemoteItem, in folder: InodeKey, _ name: Name) throws(Errno) {
+        // Whoever opens it at once finds its content, although its row is written later.
+        if case .file(let file) = remote.content { known.note(file.revision, of: remote.id) }
+        let parent = try replica.tree.openFolder(key: folder)
+        try keepTime(of: folder, parent)
+        let staged = try Preparation.stage(remote, in: replica)
+        let (from, to) = (replica.staging.descriptor, parent.raw)
+        do throws(Errno) {
+            _ = try name.withCString { name throws(Errno) in
+                try checked(clinux_rename_at(from, staged, to, name, UInt32(CLINUX_RENAME_NOREPLACE)))
+            }
+        } catch {
+            try? replica.staging.remove(staged)
+            throw error
+        }
+        guard let made = try replica.tree.observe(in: to, name) else { throw .noSuchFileOrDirectory }
+        if made.kind == .folder {
+            replica.folders.insert(made.key, parent: folder, name: name)
+            folderAppeared(made.key, remote.id)
+        }
+        let entry = Made(remote: remote, state: made, place: LocalPlace(folder: folder, name: name))
+        state.withLock { $0.made.append(entry) }
+    }
+
+    // MARK: Writing it down
+
+    var hasMade: Bool { state.withLock { !$0.made.isEmpty } }
+
+    func takeMade() -> [Made] {
+        state.withLock { state in
+            defer { state.made = [] }
+            return state.made
+        }
+    }
+
+    /// Their rows are written.
+    func recorded(_ made: [Made]) { state.withLock { state in for one in made { state.inFlight.remove(one.remote.id) } } }
+
+    // MARK: Times of folders
+
+    /// That names come here which the folder has had all the time is no change of the folder.
+    private func keepTime(of folder: InodeKey, _ descriptor: borrowing OwnedDescriptor) throws(Errno) {
+        guard state.withLock({ $0.times[folder] == nil }) else { return }
+        let modified = try replica.tree.observe(descriptor: descriptor.raw).modified
+        state.withLock { state in
+            if state.times[folder] == nil { state.times[folder] = modified }
+        }
+    }
+
+    /// A program changed the folder: its time is that of this change.
+    func folderChanged(_ folder: InodeKey) {
+        state.withLock { state in
+            if !state.times.isEmpty { state.times[folder] = nil }
+        }
+    }
+
+    /// Sets the times again. Those of folders in which nothing was made since are forgotten.
+    func restoreTimes(of made: [Made]) {
+        let recent = Set(made.map(\.place.folder))
+        let times = state.withLock { state in
+            defer { state.times = state.times.filter { recent.contains($0.key) } }
+            return state.times
+        }
+        for (key, time) in times {
+            guard let folder = try? replica.tree.openFolder(key: key) else { continue }
+            try? setModified(folder.raw, time)
+        }
+    }
+}
