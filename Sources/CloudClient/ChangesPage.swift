@@ -63,7 +63,8 @@ package struct ChildrenPage: Hashable, Sendable {
     }
 }
 
-private func decoded(_ items: [WireItem]) -> (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String]) {
+private func decoded(_ items: [WireItem]) -> (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String])
+{
     var result: (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String]) = ([], [:], [])
     result.items.reserveCapacity(items.count)
     for wire in items {

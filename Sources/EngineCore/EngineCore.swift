@@ -93,6 +93,8 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     private var inPass: Set<Work> = []
     /// Changed again while a pass or a transfer had it; the value says whether it was open.
     private var changedMeanwhile: [Work: Bool] = [:]
+    /// What it would have waited for came while a pass had it.
+    private var wokenMeanwhile: Set<Work> = []
     private var transferring: Set<Work> = []
     /// Transfers that ended before the pass that had begun them.
     private var endedEarly: [Work: Verdict] = [:]
@@ -183,6 +185,7 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
                 finish(work, verdict, at: now)
             }
             inPass.removeAll()
+            wokenMeanwhile.removeAll()
         case .transferEnded(let work, let verdict):
             if transferring.remove(work) != nil {
                 finish(work, verdict, at: now)
@@ -196,7 +199,11 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
                 effects.append(.connect)
             }
         case .woken(let work):
-            if parked.remove(work) != nil || queue.contains(work) { queue.set(work, readyAt: now) }
+            if parked.remove(work) != nil || queue.contains(work) {
+                queue.set(work, readyAt: now)
+            } else if inPass.contains(work) {
+                wokenMeanwhile.insert(work)
+            }
         case .hurried:
             if case .waiting = connection {
                 connection = .connecting
@@ -288,8 +295,14 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
             if case .place(let place) = work { noteSent(place, at: now) }
         case .again:
             queue.set(work, readyAt: now)
-        case .later(let delay):
-            queue.set(work, readyAt: now + delay)
+        case .later, .parked:
+            if wokenMeanwhile.contains(work) {
+                queue.set(work, readyAt: now)
+            } else if case .later(let delay) = verdict {
+                queue.set(work, readyAt: now + delay)
+            } else {
+                parked.insert(work)
+            }
         case .failed:
             let count = (failures[work] ?? 0) + 1
             failures[work] = count
@@ -297,8 +310,6 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
         case .transferring:
             if let ended = endedEarly.removeValue(forKey: work) { return finish(work, ended, at: now) }
             transferring.insert(work)
-        case .parked:
-            parked.insert(work)
         }
         if verdict != .transferring, let isOpen = changedMeanwhile.removeValue(forKey: work),
             case .place(let place) = work

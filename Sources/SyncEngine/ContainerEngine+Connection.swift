@@ -86,6 +86,7 @@ extension ContainerEngine {
             break
         }
         handle(.remoteChanged)
+        noteEverythingArrived()
         // What was agreed on is no more, here and there: everything is compared with the disk again.
         do { try scan(onlyFolders: false) } catch {
             logger.error("the tree cannot be compared", metadata: ["why": "\(error)"])
@@ -142,7 +143,8 @@ extension ContainerEngine {
         }
         position = page.position
         for item in page.items where !item.isAnnounced { host.filler.contentArrived(for: item.id) }
-        if core.parkedCount > 0 { for item in page.items { handle(.woken(.item(item.id))) } }
+        // Also what a pass has at this moment, and is about to park.
+        if core.parkedCount > 0 || passIsRunning { for item in page.items { handle(.woken(.item(item.id))) } }
         if !page.items.isEmpty { handle(.remoteChanged) }
         noteArrived(arriving)
     }

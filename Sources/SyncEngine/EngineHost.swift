@@ -139,7 +139,9 @@ package final class EngineHost: Sendable {
         return listing.wait(for: item, completion)
     }
 
-    package func isListed(_ folder: InodeKey) -> Bool { populator.item(of: folder).map { listing.isListed($0) } ?? true }
+    package func isListed(_ folder: InodeKey) -> Bool {
+        populator.item(of: folder).map { listing.isListed($0) } ?? true
+    }
 
     package func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool {
         let isMade = try populator.populate(folder, name)

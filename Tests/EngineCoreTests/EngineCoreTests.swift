@@ -57,6 +57,19 @@ import UbiquityModel
         #expect(core.isWaiting(.place(1)))
     }
 
+    @Test(arguments: [EngineCore<Int>.Verdict.parked, .later(.seconds(1000))])
+    func `what is woken while a pass has it is not put away for it`(verdict: EngineCore<Int>.Verdict) {
+        var core = liveCore()
+        _ = core.handle(.changed(1, isOpen: false), at: .start)
+        _ = core.handle(.timer, at: later)
+        _ = core.handle(.woken(.place(1)), at: later)
+        #expect(core.handle(.passEnded([.place(1): verdict]), at: later) == [.runPass([.place(1)])])
+        // Only once.
+        _ = core.handle(.passEnded([.place(1): verdict]), at: later)
+        #expect(core.parkedCount == (verdict == .parked ? 1 : 0))
+        #expect(core.isWaiting(.place(1)) == (verdict != .parked))
+    }
+
     @Test func `a device that was offline before the start stays so, until it is switched on`() {
         var core = Core()
         #expect(core.handle(.switched(offline: true), at: .start) == [])

@@ -27,7 +27,9 @@ extension SQLiteCatalog {
             var bytes = 0
             for (index, folder) in folders.enumerated() {
                 let start = index == 0 ? after : nil
-                if start == nil { _ = try db.append(announcedSQL, [container, folder.blob], container, &page.entries, &bytes) }
+                if start == nil {
+                    _ = try db.append(announcedSQL, [container, folder.blob], container, &page.entries, &bytes)
+                }
                 let before = page.entries.count
                 let room = max(0, limit - before)
                 let isWhole =
@@ -247,9 +249,9 @@ private let pageSQL = itemsSQL + " WHERE items.container = ? AND items.position 
 
 private let childrenSQL =
     itemsSQL + """
-     WHERE items.container = ? AND items.parent = ? AND items.name > ? AND items.deleted IS NULL AND items.announced = 0
-    ORDER BY items.name LIMIT ?
-    """
+         WHERE items.container = ? AND items.parent = ? AND items.name > ? AND items.deleted IS NULL AND items.announced = 0
+        ORDER BY items.name LIMIT ?
+        """
 
 private let announcedSQL =
     itemsSQL + " WHERE items.container = ? AND items.parent = ? AND items.deleted IS NULL AND items.announced = 1"

@@ -14,7 +14,8 @@ extension StateDatabase {
     /// The first time that a container is here at all: nothing of it is known, and its root is the first folder to ask for.
     package func beginListing() throws(ReplicaError) {
         try writing { database in
-            let isFresh = try database.row("SELECT 1 FROM remote UNION ALL SELECT 1 FROM synced LIMIT 1") { _ in true } == nil
+            let isFresh =
+                try database.row("SELECT 1 FROM remote UNION ALL SELECT 1 FROM synced LIMIT 1") { _ in true } == nil
             guard isFresh, try MetaTable.read(database, .position) == nil else { return }
             try PopulationTable.insert(database, .root)
             try PopulationTable.insertUnlisted(database, .root)
@@ -71,7 +72,8 @@ extension StateDatabase {
     ) throws(ReplicaError) -> [CloudEntry] {
         try reading { database in
             try database.rows(PopulationTable.entries, [.identifier(parent), .integer(Int64(limit))]) { row in
-                guard let id = row.identifier(0, ItemKindTag.self), let name = row.blob(1).flatMap({ try? Name(bytes: $0) }),
+                guard let id = row.identifier(0, ItemKindTag.self),
+                    let name = row.blob(1).flatMap({ try? Name(bytes: $0) }),
                     let kind = UInt8(exactly: row.integer(2)).flatMap(ItemKind.init(rawValue:))
                 else { throw ReplicaError.corrupted("a row of the state database") }
                 return CloudEntry(id: id, name: name, kind: kind)

@@ -111,7 +111,8 @@ enum RemoteTable {
                 try PopulationTable.insertUnlisted(database, item.id)
             }
             // Nothing of it is pending unless it is here.
-            let isHere = try database.row("SELECT 1 FROM synced WHERE id = ?", [.identifier(item.id)]) { _ in true } ?? false
+            let isHere =
+                try database.row("SELECT 1 FROM synced WHERE id = ?", [.identifier(item.id)]) { _ in true } ?? false
             if isHere { try PendingTable.refresh(database, item.id) }
         }
     }

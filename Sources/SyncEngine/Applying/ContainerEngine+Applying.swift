@@ -95,13 +95,21 @@ extension ContainerEngine {
             candidate.verdict = .parked
             return
         }
+        recordPopulated()
+        if candidate.synced == nil, (try? replica.database.synced(candidate.id)) ?? nil != nil {
+            // Somebody asked for it meanwhile, and it is here.
+            candidate.verdict = .again
+            return
+        }
         if remote.isAnnounced, ((try? observe(place)) ?? nil) != nil {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
             return
         }
         guard let staged = await stage(candidate, remote) else { return }
-        if remote.content == .folder, let key = try? replica.staging.observe(staged).key { noteUnpopulated(remote, key) }
+        if remote.content == .folder, let key = try? replica.staging.observe(staged).key {
+            noteUnpopulated(remote, key)
+        }
         guard
             let state = await perform(
                 .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent),

@@ -20,6 +20,8 @@ extension ContainerEngine {
         let times = folderTimes(folders, pass)
         let (changes, answered, manifests) = (pass.changes, pass.answered, pass.manifests)
         let deletions = pass.committedDeletions
+        let recorded = Set(changes.upserts.map(\.id))
+        let arriving = try prepareForChanges(answered.filter { !recorded.contains($0.id) })
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
             let durable = Self.makeDurable(written, folders, replica)
@@ -38,6 +40,7 @@ extension ContainerEngine {
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
         if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }
+        noteArrived(arriving)
     }
 
     /// After a lost connection: what was committed before stays committed.

@@ -114,6 +114,14 @@ extension ContainerEngine {
         if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }
     }
 
+    /// After a full listing from a server that knew nothing of this device: all that the cloud has where somebody may look.
+    func noteEverythingArrived() {
+        for key in populator.keys where mount?.knows(key) ?? false {
+            let ids = ((try? populator.entries(of: key)) ?? []).map(\.id)
+            if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }
+        }
+    }
+
     // MARK: The first listing
 
     /// Requests under way at the same time: one is fetched while another is written down.
@@ -136,7 +144,8 @@ extension ContainerEngine {
         }
     }
 
-    private func withQuestions(_ body: @escaping @Sendable () async throws(CloudError) -> Void) async throws(CloudError) {
+    private func withQuestions(_ body: @escaping @Sendable () async throws(CloudError) -> Void) async throws(CloudError)
+    {
         let failures = await withTaskGroup(of: CloudError?.self) { tasks in
             for _ in 0..<Self.questions {
                 tasks.addTask {

@@ -56,7 +56,11 @@ final class FirstListing: Sendable {
 
     /// `nil` when the folder is known whole; else `completion` is called exactly once.
     func wait(for folder: ItemID, _ completion: @escaping @Sendable (Errno?) -> Void) -> ContentRequest? {
-        enum Answer { case known, failed(Errno), waits(UInt64) }
+        enum Answer {
+            case known
+            case failed(Errno)
+            case waits(UInt64)
+        }
         let answer: Answer = state.withLock { state in
             guard state.unlisted.contains(folder) else { return .known }
             if let obstacle = state.obstacle { return .failed(obstacle) }

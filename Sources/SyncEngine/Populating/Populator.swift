@@ -67,6 +67,7 @@ final class Populator: Sendable {
 
     var hasFolders: Bool { state.withLock { !$0.folders.isEmpty } }
     func item(of folder: InodeKey) -> ItemID? { state.withLock { $0.folders[folder] } }
+    var keys: [InodeKey] { state.withLock { Array($0.folders.keys) } }
     func key(of folder: ItemID) -> InodeKey? { state.withLock { $0.keys[folder] } }
 
     // MARK: What the cloud alone has in them
@@ -89,7 +90,9 @@ final class Populator: Sendable {
         guard let id = item(of: folder) else { return false }
         let inFlight = state.withLock { $0.inFlight }
         // What stays in the cloud by its name hinders nobody who removes the folder: the cloud itself will refuse that.
-        return try replica.database.cloudOnlyEntries(of: id, limit: inFlight.count + 1).contains { !inFlight.contains($0.id) }
+        return try replica.database.cloudOnlyEntries(of: id, limit: inFlight.count + 1).contains {
+            !inFlight.contains($0.id)
+        }
     }
 
     // MARK: Making one
@@ -124,7 +127,10 @@ final class Populator: Sendable {
 
     /// False when another thread has made it, for which this one waits if need be; it may have been removed since.
     private func begin(_ item: ItemID) -> Bool {
-        enum Turn { case mine, over, theirs(DispatchSemaphore) }
+        enum Turn {
+            case mine, over
+            case theirs(DispatchSemaphore)
+        }
         let turn: Turn = state.withLock { state in
             if state.inFlight.insert(item).inserted {
                 state.making[item] = []
@@ -184,7 +190,9 @@ final class Populator: Sendable {
     }
 
     /// Their rows are written.
-    func recorded(_ made: [Made]) { state.withLock { state in for one in made { state.inFlight.remove(one.remote.id) } } }
+    func recorded(_ made: [Made]) {
+        state.withLock { state in for one in made { state.inFlight.remove(one.remote.id) } }
+    }
 
     // MARK: Times of folders
 

@@ -223,8 +223,12 @@ extension ContainerEngine {
         }
         switch answer.outcomes.first {
         case .committed(let remote):
-            do { try replica.database.apply(SyncedChanges(), remote: [remote]) } catch { throw .failed("\(error)") }
-            handle(.remoteChanged)
+            do throws(ReplicaError) {
+                let arriving = try prepareForChanges([remote])
+                try replica.database.apply(SyncedChanges(), remote: [remote])
+                handle(.remoteChanged)
+                noteArrived(arriving)
+            } catch { throw .failed("\(error)") }
         case .noSuchItem: throw .refused("\(path): no such version or item in the cloud")
         case .invalid(let why): throw .refused("\(path): \(why)")
         case .quotaExceeded: throw .refused("the account's quota is used up")
