@@ -4,63 +4,69 @@ import Replica
 import SystemPackage
 import UbiquityModel
 
-/// What one open folder shows of an unpopulated folder: first the items that were only in the cloud when the listing began, then the
-/// disk's entries, without those that came from the cloud since then.
+/// What an open folder that is unpopulated shows: the disk's entries, and the items that are only in the cloud.
 ///
-/// Disks use all of an offset's bits, so offsets here are numbers of entries, and the disk's are remembered.
+/// The kernel keeps listings, and may go on with one in a handle that has not begun it, or after an item has moved from the cloud to
+/// the disk. So an entry's offset depends on its name alone: entries come in the order of their names' hashes.
 struct CloudListing {
-    private var entries: [CloudEntry] = []
-    /// The disk's offset after each of its entries that were given.
-    private var diskOffsets: [Int64] = []
-
-    mutating func begin(_ entries: [CloudEntry]) {
-        self.entries = entries
-        diskOffsets = []
+    struct Entry {
+        let offset: Int64
+        /// Where the listing goes on after it.
+        fileprivate(set) var next: Int64
+        let inode: UInt64
+        /// As in linux_dirent64.
+        let type: UInt8
+        let isOnDisk: Bool
+        let name: Name
     }
 
-    /// False if there was no room for all.
-    func fill(_ listing: inout Listing, from offset: Int64) -> Bool {
-        var index = Int(offset)
-        while index < entries.count {
-            let entry = entries[index]
-            var status = stat()
-            // No number of an inode: it has none. Never 0, which programs skip.
-            status.st_ino = ino_t(entry.id.low | 1 << 63)
-            status.st_mode = entry.kind.fileType
-            let isAdded = entry.name.withCString { listing.add($0, status, next: Int64(index) + 1) }
-            guard isAdded else { return false }
-            index += 1
+    private(set) var hasBegun = false
+    private var entries: [Entry] = []
+
+    /// - Parameter disk: without `.` and `..`.
+    mutating func begin(cloud: [CloudEntry], disk: [(inode: UInt64, type: UInt8, name: Name)]) {
+        hasBegun = true
+        var here = Set<Name>()
+        entries.removeAll(keepingCapacity: true)
+        entries.reserveCapacity(cloud.count + disk.count)
+        for entry in disk {
+            if !cloud.isEmpty { here.insert(entry.name) }
+            append(entry.inode, entry.type, isOnDisk: true, entry.name)
         }
-        return true
+        for entry in cloud where here.isEmpty || !here.contains(entry.name) {
+            // No number of an inode: it has none. Never 0, which programs skip.
+            append(entry.id.low | 1 << 63, UInt8(entry.kind.fileType >> 12), isOnDisk: false, entry.name)
+        }
+        entries.sort { $0.offset == $1.offset ? $0.name < $1.name : $0.offset < $1.offset }
+        // Of several with one hash all come again, if they do not fit into one answer.
+        for index in entries.indices.dropLast().reversed() where entries[index].offset == entries[index + 1].offset {
+            entries[index].next = entries[index].offset - 1
+        }
     }
 
-    /// Which of the disk's entries comes at an offset.
-    func place(of offset: Int64) -> Int { max(0, Int(offset) - entries.count) }
-
-    func offset(after place: Int) -> Int64 { Int64(entries.count + place + 1) }
-
-    /// EINVAL for an offset that was never given.
-    func diskOffset(_ place: Int) throws(Errno) -> Int64 {
-        if place == 0 { return 0 }
-        guard place <= diskOffsets.count else { throw .invalidArgument }
-        return diskOffsets[place - 1]
+    private mutating func append(_ inode: UInt64, _ type: UInt8, isOnDisk: Bool, _ name: Name) {
+        let offset = Self.offset(of: name)
+        entries.append(Entry(offset: offset, next: offset, inode: inode, type: type, isOnDisk: isOnDisk, name: name))
     }
 
-    mutating func noteDisk(_ place: Int, _ next: Int64) {
-        if place == diskOffsets.count { diskOffsets.append(next) }
-    }
-
-    /// Entries are in order of their names.
-    func contains(_ name: UnsafePointer<CChar>) -> Bool {
-        guard !entries.isEmpty else { return false }
+    /// What comes after an offset.
+    func rest(after offset: Int64) -> ArraySlice<Entry> {
         var (low, high) = (0, entries.count)
         while low < high {
             let middle = (low + high) / 2
-            let order = entries[middle].name.withCString { strcmp($0, name) }
-            if order == 0 { return true }
-            if order < 0 { low = middle + 1 } else { high = middle }
+            if entries[middle].offset > offset { high = middle } else { low = middle + 1 }
         }
-        return false
+        return entries[low...]
+    }
+
+    /// After those of `.` and `..`, below those of `.versions`. (FNV-1a, mixed once more.)
+    static func offset(of name: Name) -> Int64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in name.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        hash ^= hash >> 32
+        hash = hash &* 0xd6e8_feb8_6659_fd93
+        hash ^= hash >> 32
+        return Int64(hash >> 2) + 16
     }
 }
 

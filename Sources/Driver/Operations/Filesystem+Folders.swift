@@ -105,20 +105,12 @@ extension Filesystem {
         let isRoot = handle.node.id == NodeTable.rootID
         let folder = listing.withAttributes ? try descriptor(of: handle.node) : nil
         let isComplete = try handle.withEntries { entries, cloud throws(Errno) -> Bool in
-            if handle.isUnpopulated {
-                if offset == 0 { cloud.begin(try host.cloudEntries(of: handle.node.key)) }
-                guard cloud.fill(&listing, from: offset) else { return false }
-            }
-            var place = cloud.place(of: offset)
-            try entries.seek(handle.descriptor.raw, to: handle.isUnpopulated ? try cloud.diskOffset(place) : offset)
+            if handle.isUnpopulated { return try fill(&listing, handle, folder, &entries, &cloud, offset) }
+            try entries.seek(handle.descriptor.raw, to: offset)
             while let entry = try entries.current(handle.descriptor.raw) {
-                let isHidden = isRoot && isVersions(handle.node, entry.name) || cloud.contains(entry.name)
-                let next = handle.isUnpopulated ? cloud.offset(after: place) : entry.next
-                if !isHidden, try !add(entry, to: &listing, handle.node, folder, next: next) { return false }
+                let isHidden = isRoot && isVersions(handle.node, entry.name)
+                if !isHidden, try !add(entry, to: &listing, handle.node, folder) { return false }
                 entries.advance(past: entry)
-                guard handle.isUnpopulated, !isHidden else { continue }
-                cloud.noteDisk(place, entry.next)
-                place += 1
             }
             return true
         }
@@ -132,31 +124,86 @@ extension Filesystem {
         }
     }
 
+    /// Of a folder with items that are only in the cloud. False if there was no room for all.
+    private func fill(
+        _ listing: inout Listing,
+        _ handle: FolderHandle,
+        _ folder: SharedDescriptor?,
+        _ entries: inout DirectoryEntries,
+        _ cloud: inout CloudListing,
+        _ offset: Int64
+    ) throws(Errno) -> Bool {
+        if offset == 0 || !cloud.hasBegun {
+            // The cloud's first: what comes from there to the disk meanwhile is in both, and shown once.
+            let inCloud = try host.cloudEntries(of: handle.node.key)
+            cloud.begin(cloud: inCloud, disk: try diskEntries(handle, &entries))
+        }
+        for (index, name) in [".", ".."].enumerated() where offset <= index {
+            var status = stat()
+            status.st_ino = ino_t(handle.node.id)
+            status.st_mode = FileMode.folder
+            guard listing.add(name, status, next: Int64(index) + 1) else { return false }
+        }
+        for entry in cloud.rest(after: offset) {
+            let isAdded = try entry.name.withCString { name throws(Errno) in
+                if entry.isOnDisk {
+                    let onDisk = DirectoryEntries.Entry(
+                        inode: entry.inode,
+                        next: entry.next,
+                        type: entry.type,
+                        name: name
+                    )
+                    return try add(onDisk, to: &listing, handle.node, folder)
+                }
+                var status = stat()
+                status.st_ino = ino_t(entry.inode)
+                status.st_mode = mode_t(entry.type) << 12
+                return listing.add(name, status, next: entry.next)
+            }
+            guard isAdded else { return false }
+        }
+        return true
+    }
+
+    private func diskEntries(
+        _ handle: FolderHandle,
+        _ entries: inout DirectoryEntries
+    ) throws(Errno) -> [(inode: UInt64, type: UInt8, name: Name)] {
+        var result: [(inode: UInt64, type: UInt8, name: Name)] = []
+        try entries.seek(handle.descriptor.raw, to: 0)
+        while let entry = try entries.current(handle.descriptor.raw) {
+            if !entry.isSelfOrParent, !isVersions(handle.node, entry.name) {
+                result.append((entry.inode, entry.type, try name(entry.name)))
+            }
+            entries.advance(past: entry)
+        }
+        return result
+    }
+
     /// False if there is no room for it.
     private func add(
         _ entry: DirectoryEntries.Entry,
         to listing: inout Listing,
         _ node: Node,
-        _ folder: SharedDescriptor?,
-        next: Int64
+        _ folder: SharedDescriptor?
     ) throws(Errno) -> Bool {
         var status = stat()
         status.st_ino = ino_t(entry.inode)
         status.st_mode = mode_t(entry.type) << 12
-        guard let folder, !entry.isSelfOrParent else { return listing.add(entry.name, status, next: next) }
+        guard let folder, !entry.isSelfOrParent else { return listing.add(entry.name, status, next: entry.next) }
         guard listing.hasRoom(for: entry.name) else { return false }
         let entered: Entered
         do throws(Errno) {
             entered = try enter(node, folder, name(entry.name), entry.name)
         } catch {
             // It is there, and whoever looks closer is told what is wrong.
-            return listing.add(entry.name, status, next: next)
+            return listing.add(entry.name, status, next: entry.next)
         }
         switch entered {
-        case .entry(let param): return listing.add(entry.name, param, next: next)
+        case .entry(let param): return listing.add(entry.name, param, next: entry.next)
         // Gone since; the listing just goes on.
         case .absent: return true
-        case .reserved: return listing.add(entry.name, status, next: next)
+        case .reserved: return listing.add(entry.name, status, next: entry.next)
         }
     }
 }

@@ -75,9 +75,17 @@ extension Database {
         return result
     }
 
+    /// A statement that is about to run many times: looking it up by its text takes as long as a short one runs.
+    func prepared(_ sql: String) throws -> PreparedStatement {
+        PreparedStatement(database: self, statement: try cachedStatement(sql: sql))
+    }
+
     /// Steps until the end, or until `body` wants no more rows.
     private func step(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
-        let cached = try cachedStatement(sql: sql)
+        try step(try cachedStatement(sql: sql), values, body)
+    }
+
+    fileprivate func step(_ cached: Statement, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
         try withExtendedLifetime(cached) {
             let statement = cached.sqliteStatement
             // A statement left in the middle of its rows would keep an old snapshot, and the log from being
@@ -100,6 +108,24 @@ extension Database {
             resultCode: ResultCode(rawValue: code),
             message: sqliteConnection.map { String(cString: sqlite3_errmsg($0)) }
         )
+    }
+}
+
+/// Not to be kept longer than the transaction.
+struct PreparedStatement {
+    fileprivate let database: Database
+    fileprivate let statement: Statement
+
+    func run(_ values: [SQLValue]) throws { try database.step(statement, values) { _ in false } }
+
+    /// Whether there is any row.
+    func hasRow(_ values: [SQLValue]) throws -> Bool {
+        var result = false
+        try database.step(statement, values) { _ in
+            result = true
+            return false
+        }
+        return result
     }
 }
 

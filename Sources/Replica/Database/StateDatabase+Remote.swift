@@ -104,16 +104,16 @@ enum RemoteTable {
 
     /// The items of folders that are unpopulated, as the first listing tells them.
     static func write(listing items: [RemoteItem], _ database: Database) throws {
+        let upsert = try database.prepared(upsertNewer)
+        let look = try database.prepared("SELECT 1 FROM synced WHERE id = ?")
         for item in items {
-            try database.run(upsertNewer, values(item))
+            try upsert.run(values(item))
             if item.content == .folder {
                 try PopulationTable.mark(database, item)
                 try PopulationTable.insertUnlisted(database, item.id)
             }
             // Nothing of it is pending unless it is here.
-            let isHere =
-                try database.row("SELECT 1 FROM synced WHERE id = ?", [.identifier(item.id)]) { _ in true } ?? false
-            if isHere { try PendingTable.refresh(database, item.id) }
+            if try look.hasRow([.identifier(item.id)]) { try PendingTable.refresh(database, item.id) }
         }
     }
 

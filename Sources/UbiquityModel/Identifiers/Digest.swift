@@ -3,6 +3,7 @@ package struct Digest<Kind>: Hashable, Sendable, Comparable {
     package let words: (UInt64, UInt64, UInt64, UInt64)
 
     /// `nil` if there are not exactly 32 bytes.
+    @inlinable
     package init?(bytes: some Collection<UInt8>) {
         let words = withContiguousBytes(bytes) { bytes -> (UInt64, UInt64, UInt64, UInt64)? in
             guard bytes.count == 32 else { return nil }

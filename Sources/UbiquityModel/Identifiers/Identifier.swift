@@ -5,6 +5,7 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
     package let high: UInt64
     package let low: UInt64
 
+    @inlinable
     package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
@@ -22,6 +23,7 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
     }
 
     /// The 16 bytes, big-endian; `nil` if there are not exactly 16.
+    @inlinable
     package init?(bytes: some Collection<UInt8>) {
         let words = withContiguousBytes(bytes) { bytes -> (UInt64, UInt64)? in
             guard bytes.count == 16 else { return nil }
