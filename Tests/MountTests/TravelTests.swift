@@ -44,6 +44,22 @@ extension MountTests {
             }
         }
 
+        @Test(arguments: ["echo tail >> big.bin", "truncate -s 20M big.bin"])
+        func `a file that changes its size after B was told of it gets the new one there`(change: String) async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("head -c 32M /dev/urandom > big.bin")
+                try eventually("B lists the file") { b.exists("big.bin") }
+                // Its content is being sent.
+                try a.shell(change)
+                try a.sync()
+                try b.sync()
+                let size = try Files.size(a.path("big.bin"))
+                #expect(try Files.size(b.path("big.bin")) == size)
+                #expect(try Tree.digest(b.path("big.bin")) == Tree.digest(a.path("big.bin")))
+            }
+        }
+
         @Test func `sync returns 0 only when all is there`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()
