@@ -142,7 +142,7 @@ extension ContainerEngine {
             throw .offline("the device's database: \(error)")
         }
         position = page.position
-        for item in page.items where !item.isAnnounced { host.filler.contentArrived(for: item.id) }
+        for item in page.items where !item.isAnnounced || item.isDeleted { host.filler.contentArrived(for: item.id) }
         // Also what a pass has at this moment, and is about to park.
         if core.parkedCount > 0 || passIsRunning { for item in page.items { handle(.woken(.item(item.id))) } }
         if !page.items.isEmpty { handle(.remoteChanged) }

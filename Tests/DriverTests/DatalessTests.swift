@@ -115,6 +115,21 @@ extension DriverTests {
         }
 
         @Test
+        func `a placeholder of a newer version is neither served nor written to`() throws {
+            try mounted { m in
+                try m.makeDataless("file", content)
+                try Files.setAttribute(
+                    "user.ubiquity..placeholder",
+                    of: m.backing("file"),
+                    to: "\u{7f}of another version"
+                )
+                #expect(Files.readFailure(m.path("file")) == EPROTO)
+                #expect(openFailure(m.path("file"), O_WRONLY | O_TRUNC) == EPROTO)
+                #expect(try Files.names(in: m.root) == ["file"])
+            }
+        }
+
+        @Test
         func `a program that may not fetch gets an error and costs nothing`() throws {
             try mounted { m in
                 try m.makeDataless("file", content)

@@ -131,6 +131,8 @@ extension DriverTests {
                 let old = LocalEvidence(try m.observe("file"))
                 m.host.state.withLock { $0.claims = [ItemPath([Mounted.name("file")])] }
                 #expect(failure(unlink(m.path("file"))) == EBUSY)
+                #expect(failure(rename(m.path("file"), m.path("moved"))) == EBUSY)
+                #expect(failure(truncate(m.path("file"), 1)) == EBUSY)
                 let path = m.path("file")
                 let reader = Background { try Files.text(path) }
                 try eventually("the open waits") { m.host.openWaiting == 1 }

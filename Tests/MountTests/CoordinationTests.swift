@@ -201,6 +201,23 @@ extension MountTests {
             }
         }
 
+        @Test func `a plain open that closes a cycle fails, and the other one goes on`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                func crossing(_ mine: String, _ other: String) throws -> Command {
+                    let script = """
+                        touch '\(site.outside)/\(mine)'; until [ -e '\(site.outside)/\(other)' ]; do sleep 0.02; done
+                        cat '\(a.path(other))'
+                        """
+                    return try a.start(["coordinate", "--write", a.path(mine), "--", "bash", "-c", script])
+                }
+                let both = [try crossing("f.txt", "g.txt"), try crossing("g.txt", "f.txt")]
+                let results = try both.map { try $0.wait(.seconds(20)) }.sorted { $0.code < $1.code }
+                #expect(results[0].code == 0 && results[0].output == "old", "\(results[0])")
+                #expect(results[1].code == 1 && results[1].errors.contains("deadlock avoided"), "\(results[1])")
+            }
+        }
+
         @Test func `a nested coordinate does not wait for its own claim`() async throws {
             try await withSite { site in
                 let a = try device(site)

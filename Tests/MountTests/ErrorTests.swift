@@ -161,6 +161,7 @@ extension MountTests {
 
                 // Not even a small change fits.
                 let ballast = try fill(small)
+                #expect(Files.readFailure(b.path("big.bin")) == ENOSPC)
                 let write = try b.startShell("head -c 3M /dev/urandom > mine.bin").wait()
                 #expect(!write.isSuccess && write.errors.contains("No space left"), "\(write)")
                 let newer = String(repeating: "newer ", count: 100_000)

@@ -55,7 +55,9 @@ extension MountTests {
                 for i in 1...5 {
                     // Its three ways to write: rename, copy, and the default.
                     let way = ["", "set backupcopy=yes |", "set backupcopy=no |"][i % 3]
-                    try a.shell("vim -u NONE -N -es -c '\(way) set backup writebackup' -c '$s/$/ \(i)/' -c 'wq' v.txt")
+                    try a.shell(
+                        "vim -u NONE -N -es -c '\(way) set backup writebackup backupskip=' -c '$s/$/ \(i)/' -c 'wq' v.txt"
+                    )
                     try a.sync()
                 }
                 try b.waitForText("one\ntwo 1 2 3 4 5\n", in: "v.txt")

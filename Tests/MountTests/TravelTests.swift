@@ -44,6 +44,44 @@ extension MountTests {
             }
         }
 
+        @Test func `a read waits for what its author is sending, and ends when that is deleted`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                for name in ["sent.bin", "deleted.bin"] {
+                    try a.shell("head -c 32M /dev/urandom > \(name)")
+                    try eventually("B lists the file") { b.exists(name) }
+                    kill(try a.servicePID(), SIGSTOP)
+                    let reader = try b.startShell("sha256sum < \(name)")
+                    try steadily("the reader waits", for: .milliseconds(300)) { reader.isRunning }
+                    kill(try a.servicePID(), SIGCONT)
+                    if name == "deleted.bin" { try Files.remove(a.path(name)) }
+                    let result = try reader.wait()
+                    if result.isSuccess {
+                        // Too late to be deleted before it was sent.
+                        if name == "sent.bin" { #expect(try result.output.hasPrefix(Tree.digest(a.path(name)))) }
+                    } else {
+                        #expect(name == "deleted.bin" && result.errors.contains("No such file"), "\(result)")
+                    }
+                }
+            }
+        }
+
+        @Test(arguments: ["echo tail >> big.bin", "truncate -s 20M big.bin"])
+        func `a file that changes its size after B was told of it gets the new one there`(change: String) async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("head -c 32M /dev/urandom > big.bin")
+                try eventually("B lists the file") { b.exists("big.bin") }
+                // Its content is being sent.
+                try a.shell(change)
+                try a.sync()
+                try b.sync()
+                let size = try Files.size(a.path("big.bin"))
+                #expect(try Files.size(b.path("big.bin")) == size)
+                #expect(try Tree.digest(b.path("big.bin")) == Tree.digest(a.path("big.bin")))
+            }
+        }
+
         @Test func `sync returns 0 only when all is there`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -49,7 +49,7 @@ package enum LocalContent: Hashable, Sendable {
     /// A file whose evidence (inode, size, times) is that of the synced row: its bytes are the agreed ones, here or not.
     case unchanged
     /// A placeholder: the bytes of this revision, not here.
-    case dataless(RevisionID)
+    case dataless(RevisionID, size: Int64)
     /// A file whose evidence differs and whose bytes have not been read.
     case unread(size: Int64)
     /// A file that was read.

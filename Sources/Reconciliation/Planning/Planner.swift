@@ -53,7 +53,10 @@ package enum Planner {
         switch compare(local.content, rival.content) {
         case .equal: return .adopt(rival.id)
         case .unknown: return .read
-        case .different: return .renameAside
+        case .different:
+            // A placeholder that nobody knows was left by an apply that ended half-way. It is nothing of the user's.
+            if case .dataless = local.content, case .file = rival.content { return .adopt(rival.id) }
+            return .renameAside
         }
     }
 
@@ -186,7 +189,9 @@ package enum Planner {
         case (.folder, .folder): return .equal
         case (.symlink(let target), .symlink(let other)): return target == other ? .equal : .different
         case (.read(let content, _), .file(let file)): return file.content == content ? .equal : .different
-        case (.dataless(let revision), .file(let file)): return file.revision == revision ? .equal : .different
+        case (.dataless(let revision, let size), .file(let file)):
+            // Announced with one size and sent with another: who was told of the first has a placeholder that does not fit.
+            return file.revision == revision && file.size == size ? .equal : .different
         case (.unread(let size), .file(let file)): return size == file.size ? .unknown : .different
         case (.unchanged, .file): return .unknown
         case (.folder, _), (.symlink, _), (.read, _), (.dataless, _), (.unread, _), (.unchanged, _): return .different

@@ -267,7 +267,9 @@ extension ContainerEngine {
             return nil
         }
         if state.kind == .folder { return (.folder, extended) }
-        if let placeholder = state.placeholder { return (.dataless(placeholder.revision), extended) }
+        if let placeholder = state.placeholder {
+            return (.dataless(placeholder.revision, size: placeholder.size), extended)
+        }
         return (isUnchanged(state, row, marks) ? .unchanged : .unread(size: state.size), extended)
     }
 

@@ -41,6 +41,7 @@ extension ContainerEngine {
         case .networkDown: throw .offline(connectionProblem ?? "the server cannot be reached")
         case .noSpace: throw .noSpace
         case .timedOut: throw .busy("\(failed): not yet uploaded by its author")
+        case .stale: throw .failed("\(failed): moved, deleted or replaced meanwhile")
         default: throw .failed("\(failed): \(error)")
         }
     }
@@ -72,6 +73,8 @@ extension ContainerEngine {
             }
             return raw >= 0 ? raw : -errno
         }
+        // The disk has a renamed file a moment before the kernel shows it in the mount: worth trying again.
+        if opened == -ENOENT { return .stale }
         guard let opened, opened >= 0 else { return Errno(rawValue: -(opened ?? -EIO)) }
         defer { close(opened) }
         guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key)

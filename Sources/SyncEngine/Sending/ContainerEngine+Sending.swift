@@ -149,7 +149,7 @@ extension ContainerEngine {
         case .unread, .read, .unchanged, .dataless:
             guard let read = candidate.read else { return nil }
             let file = FileContent(
-                revision: revision(candidate, read.content),
+                revision: revision(candidate, read.content, size: read.state.size),
                 content: read.content,
                 size: read.state.size
             )
@@ -159,12 +159,13 @@ extension ContainerEngine {
 
     /// A fresh id for a content; the same for the same content of an item until it has been committed, so that a commit whose
     /// answer was lost is recognised.
-    private func revision(_ candidate: Candidate, _ content: ContentID) -> RevisionID {
+    private func revision(_ candidate: Candidate, _ content: ContentID, size: Int64) -> RevisionID {
         if let known = sending[candidate.id], known.content == content { return known.revision }
-        // The content of an announcement bears the announced revision.
+        // The content of an announcement bears the announced revision, unless the file has grown or shrunk since: others have
+        // placeholders of that revision and size.
         // Not where another content may have reached the cloud as that revision: a revision has one content.
         if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil,
-            sending[candidate.id]?.content == nil
+            announced.size == size, sending[candidate.id]?.content == nil
         {
             return announced.revision
         }

@@ -206,7 +206,7 @@ package final class ContentFiller: Sendable {
         for waiter in waiting { waiter.completion(.networkDown) }
     }
 
-    /// Content that was only announced has reached the cloud: whoever waits for it is served.
+    /// Content that was only announced has reached the cloud, or never will: whoever waits for it is told.
     func contentArrived(for item: ItemID) {
         let files: [PlaceholderFile] = state.withLock { state in
             var files = [PlaceholderFile]()

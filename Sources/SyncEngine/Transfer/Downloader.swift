@@ -33,20 +33,23 @@ struct Downloader: Sendable {
         let revision = file.placeholder.revision
         let (replica, key) = (replica, file.key)
         let noted = known.item(of: revision)
-        let found = try await disk { () -> (item: ItemID, name: Name, content: FileContent?)? in
+        let found = try await disk { () -> (item: ItemID, name: Name, agreed: FileContent?, remote: RemoteItem?)? in
             let rows = try replica.database.synced(key: key)
             guard let row = rows.first(where: { Self.file($0.content, revision) != nil }) else {
                 guard let noted, let remote = try replica.database.remote(noted) else { return nil }
-                return (noted, remote.place.name, Self.file(remote.content, revision))
+                return (noted, remote.place.name, nil, remote)
             }
-            // The row of an announced item knows no content; the remote one may, by now.
-            let agreed = Self.file(row.content, revision)
-            let remote = try replica.database.remote(row.id).flatMap { Self.file($0.content, revision) }
-            return (row.id, row.place.name, agreed?.content == nil ? remote ?? agreed : agreed)
+            return (row.id, row.place.name, Self.file(row.content, revision), try replica.database.remote(row.id))
         }
         guard let found else { throw .gone }
-        guard let content = found.content else { return try await sourceOfOldRevision(found.item, revision) }
+        // The row of an announced item knows no content; the remote one may, by now.
+        let current = found.remote.flatMap { Self.file($0.content, revision) }
+        guard let content = found.agreed?.content == nil ? current ?? found.agreed : found.agreed else {
+            return try await sourceOfOldRevision(found.item, revision)
+        }
         guard let id = content.content else {
+            // It will never come if the file was deleted before it was sent, or was sent with another content.
+            if let remote = found.remote, remote.isDeleted || current == nil { throw .gone }
             return ContentFiller.Source(item: found.item, path: found.name.description, manifest: nil)
         }
         let manifest = try await manifest(of: id, size: content.size)

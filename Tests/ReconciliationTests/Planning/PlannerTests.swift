@@ -75,6 +75,30 @@ import UbiquityModel
         #expect(Planner.decide(local: same, synced: AgreedItem(try remote(1)), remote: try remote(2)) == .agree)
     }
 
+    @Test func `a placeholder of another size than its revision's is replaced`() throws {
+        let revision = content(1).revision
+        let placeholder = try local(.dataless(revision, size: 10))
+        #expect(Planner.decide(local: placeholder, synced: AgreedItem(try remote(1)), remote: try remote(1)) == .agree)
+        var announced = try remote(1)
+        announced.content = .file(FileContent(revision: revision, content: nil, size: 9))
+        let short = try local(.dataless(revision, size: 9))
+        for synced in [AgreedItem(announced), AgreedItem(try remote(1))] {
+            #expect(Planner.decide(local: short, synced: synced, remote: try remote(1)) == .apply([.replace]))
+        }
+    }
+
+    @Test func `a placeholder that nobody knows gives way to the item of its name`() throws {
+        let placeholder = try local(.dataless(content(1).revision, size: 10))
+        #expect(Planner.decide(local: placeholder, synced: nil, remote: nil, rival: try remote(1)) == .adopt(id))
+        #expect(Planner.decide(local: placeholder, synced: nil, remote: nil, rival: try remote(2)) == .adopt(id))
+        #expect(Planner.decide(local: placeholder, synced: nil, remote: nil) == .unavailable)
+        // What the adopted row then says.
+        #expect(
+            Planner.decide(local: placeholder, synced: AgreedItem(try remote(2)), remote: try remote(2))
+                == .apply([.replace])
+        )
+    }
+
     @Test func `move against edit: both hold`() throws {
         let moved = try local(.unchanged, "b")
         let decision = Planner.decide(local: moved, synced: AgreedItem(try remote(1)), remote: try remote(2))
