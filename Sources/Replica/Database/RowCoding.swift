@@ -5,32 +5,42 @@ enum ItemColumns {
     static let names = "id, parent, name, kind, revision, content, size, target, modified, mode, extended"
     static let count = 11
 
-    static func values(
+    /// Without an array of them: there may be a million.
+    static func bind(
         _ id: ItemID,
         _ place: Place,
         _ content: ItemContent,
-        _ attributes: ItemAttributes
-    ) -> [SQLValue] {
-        var values: [SQLValue] = []
-        values.reserveCapacity(16)
-        values.append(.identifier(id))
-        values.append(.identifier(place.parent))
-        values.append(.blob(place.name.bytes))
-        values.append(.integer(Int64(content.kind.rawValue)))
+        _ attributes: ItemAttributes,
+        _ row: inout ValueBinder
+    ) {
+        row.append(id)
+        row.append(place.parent)
+        row.append(.blob(place.name.bytes))
+        row.append(Int64(content.kind.rawValue))
         switch content {
         case .folder:
-            values += [.null, .null, .integer(0), .null]
+            row.appendNull()
+            row.appendNull()
+            row.append(0)
+            row.appendNull()
         case .symlink(let target):
-            values += [.null, .null, .integer(Int64(target.count)), .blob(target)]
+            row.appendNull()
+            row.appendNull()
+            row.append(Int64(target.count))
+            row.append(.blob(target))
         case .file(let file):
-            values += [
-                .identifier(file.revision), file.content.map { .blob($0.bytes) } ?? .null, .integer(file.size), .null,
-            ]
+            row.append(file.revision)
+            if let content = file.content { row.append(content) } else { row.appendNull() }
+            row.append(file.size)
+            row.appendNull()
         }
-        values.append(.integer(attributes.modified.nanoseconds))
-        values.append(.integer(Int64(attributes.mode)))
-        values.append(attributes.extended.isEmpty ? .null : .blob(ExtendedCoding.encode(attributes.extended)))
-        return values
+        row.append(attributes.modified.nanoseconds)
+        row.append(Int64(attributes.mode))
+        if attributes.extended.isEmpty {
+            row.appendNull()
+        } else {
+            row.append(.blob(ExtendedCoding.encode(attributes.extended)))
+        }
     }
 
     static func decode(

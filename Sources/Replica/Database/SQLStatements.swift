@@ -102,7 +102,7 @@ extension Database {
         }
     }
 
-    private func check(_ code: Int32) throws {
+    fileprivate func check(_ code: Int32) throws {
         guard code != SQLITE_OK else { return }
         throw DatabaseError(
             resultCode: ResultCode(rawValue: code),
@@ -118,6 +118,23 @@ struct PreparedStatement {
 
     func run(_ values: [SQLValue]) throws { try database.step(statement, values) { _ in false } }
 
+    /// Without an array of the values: for a million rows.
+    func run(_ bind: (inout ValueBinder) -> Void) throws {
+        try withExtendedLifetime(statement) {
+            var binder = ValueBinder(statement: statement.sqliteStatement)
+            defer { sqlite3_reset(statement.sqliteStatement) }
+            bind(&binder)
+            try database.check(binder.code)
+            while true {
+                switch sqlite3_step(statement.sqliteStatement) {
+                case SQLITE_ROW: continue
+                case SQLITE_DONE: return
+                case let code: try database.check(code)
+                }
+            }
+        }
+    }
+
     /// Whether there is any row.
     func hasRow(_ values: [SQLValue]) throws -> Bool {
         var result = false
@@ -129,10 +146,49 @@ struct PreparedStatement {
     }
 }
 
+/// Binds a statement's parameters one after the other; keeps the first error.
+struct ValueBinder {
+    fileprivate let statement: OpaquePointer
+    private var index: Int32 = 0
+    private(set) var code = SQLITE_OK
+
+    fileprivate init(statement: OpaquePointer) { self.statement = statement }
+
+    mutating func append(_ value: SQLValue) {
+        index += 1
+        note(value.bind(to: statement, at: index))
+    }
+
+    mutating func append(_ value: Int64) {
+        index += 1
+        note(sqlite3_bind_int64(statement, index, value))
+    }
+
+    mutating func appendNull() {
+        index += 1
+        note(sqlite3_bind_null(statement, index))
+    }
+
+    mutating func append<Kind>(_ id: Identifier<Kind>) { append(.words(id.high, id.low)) }
+
+    mutating func append<Kind>(_ digest: Digest<Kind>) {
+        index += 1
+        let words = digest.words
+        let result = withUnsafeBytes(
+            of: (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
+        ) { sqlite3_bind_blob(statement, index, $0.baseAddress, 32, SQLValue.copied) }
+        note(result)
+    }
+
+    private mutating func note(_ result: Int32) {
+        if code == SQLITE_OK { code = result }
+    }
+}
+
 extension SQLValue {
     /// SQLITE_TRANSIENT, a macro with a cast that Swift does not import: SQLite copies the bytes before the call
     /// returns.
-    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    fileprivate static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     fileprivate func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
         switch self {

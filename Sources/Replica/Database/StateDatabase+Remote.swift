@@ -95,8 +95,9 @@ enum RemoteTable {
     private static let upsertNewer = upsert + " WHERE excluded.position >= remote.position"
 
     static func write(_ database: Database, _ items: [RemoteItem], overwriting: Bool = false) throws {
+        let upsert = try database.prepared(overwriting ? upsert : upsertNewer)
         for item in items {
-            try database.run(overwriting ? upsert : upsertNewer, values(item))
+            try upsert.run { bind(item, &$0) }
             if item.content == .folder { try PopulationTable.mark(database, item) }
             try PendingTable.refresh(database, item.id)
         }
@@ -107,7 +108,7 @@ enum RemoteTable {
         let upsert = try database.prepared(upsertNewer)
         let look = try database.prepared("SELECT 1 FROM synced WHERE id = ?")
         for item in items {
-            try upsert.run(values(item))
+            try upsert.run { bind(item, &$0) }
             if item.content == .folder {
                 try PopulationTable.mark(database, item)
                 try PopulationTable.insertUnlisted(database, item.id)
@@ -117,14 +118,13 @@ enum RemoteTable {
         }
     }
 
-    private static func values(_ item: RemoteItem) -> [SQLValue] {
-        var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)
-        values.append(.integer(Int64(bitPattern: item.position)))
-        values.append(.integer(item.isDeleted ? 1 : 0))
-        values.append(.text(item.author))
-        values.append(.integer(item.edited.nanoseconds))
-        values.append(item.conflicts.isEmpty ? .null : .blob(VersionCoding.encode(item.conflicts)))
-        return values
+    private static func bind(_ item: RemoteItem, _ row: inout ValueBinder) {
+        ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
+        row.append(Int64(bitPattern: item.position))
+        row.append(item.isDeleted ? 1 : 0)
+        row.append(.text(item.author))
+        row.append(item.edited.nanoseconds)
+        if item.conflicts.isEmpty { row.appendNull() } else { row.append(.blob(VersionCoding.encode(item.conflicts))) }
     }
 
     static func fetch(_ database: Database, _ id: ItemID) throws -> RemoteItem? {

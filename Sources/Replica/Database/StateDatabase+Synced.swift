@@ -90,18 +90,20 @@ enum SyncedTable {
                 [.identifier(id)]
             )
         }
+        let upsert = try database.prepared(upsert)
         for item in changes.upserts {
-            var values = ItemColumns.values(item.id, item.place, item.content, item.attributes)
-            if let local = item.local {
-                values.append(.blob(local.key.bytes))
-                values.append(.integer(local.size))
-                values.append(.integer(local.modified.nanoseconds))
-                values.append(.integer(local.changed.nanoseconds))
-                values.append(.integer(local.isDataless ? 1 : 0))
-            } else {
-                values += Array(repeating: .null, count: 5)
+            try upsert.run { row in
+                ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
+                if let local = item.local {
+                    row.append(.blob(local.key.bytes))
+                    row.append(local.size)
+                    row.append(local.modified.nanoseconds)
+                    row.append(local.changed.nanoseconds)
+                    row.append(local.isDataless ? 1 : 0)
+                } else {
+                    for _ in 0..<5 { row.appendNull() }
+                }
             }
-            try database.run(upsert, values)
             try PendingTable.refresh(database, item.id)
         }
     }

@@ -124,8 +124,8 @@ extension ContainerEngine {
 
     // MARK: The first listing
 
-    /// Requests under way at the same time: one is fetched while another is written down.
-    private static let questions = 2
+    /// Requests under way at the same time: while one is written down, the server and the decoder are at the next ones.
+    private static let questions = 3
 
     /// Asks for all folders, one after the other, those first that somebody waits for.
     func listFolders() async throws(CloudError) {
@@ -139,49 +139,42 @@ extension ContainerEngine {
             position = page.head
         }
         listing.setObstacle(nil)
-        while !listing.isComplete {
-            try await withQuestions { () async throws(CloudError) in try await self.askForFolders() }
-        }
-    }
-
-    private func withQuestions(_ body: @escaping @Sendable () async throws(CloudError) -> Void) async throws(CloudError)
-    {
-        let failures = await withTaskGroup(of: CloudError?.self) { tasks in
-            for _ in 0..<Self.questions {
-                tasks.addTask {
-                    do throws(CloudError) {
-                        try await body()
-                        return nil
-                    } catch {
-                        return error
-                    }
+        let failure = await withTaskGroup(of: CloudError?.self) { tasks in
+            var running = 0
+            var failure: CloudError?
+            while true {
+                // One more for those that somebody waits for.
+                while failure == nil, running <= Self.questions,
+                    let question = listing.takeQuestion(onlyWanted: running == Self.questions)
+                {
+                    running += 1
+                    tasks.addTask { await self.ask(question) }
                 }
+                guard let ended = await tasks.next() else { return failure }
+                running -= 1
+                if let ended { failure = failure ?? ended }
             }
-            var failures: [CloudError] = []
-            for await failure in tasks { if let failure { failures.append(failure) } }
-            return failures
         }
-        if let failure = failures.first { throw failure }
+        if let failure { throw failure }
     }
 
-    private func askForFolders() async throws(CloudError) {
-        while let question = listing.takeQuestion() {
-            do throws(CloudError) {
-                if Task.isCancelled { throw .cancelled }
-                let page = try await cloud.children(container.id, of: question.folders, after: question.after)
-                noteRefused(page.refused)
-                let complete = Array(question.folders.prefix(page.complete))
-                do {
-                    try replica.database.write(listing: page.items, manifests: page.manifests, complete: complete)
-                } catch {
-                    throw .offline("the device's database: \(error)")
-                }
-                let found = page.items.filter { $0.content == .folder }.map(\.id)
-                listing.answered(question, complete: page.complete, last: page.last, found: found)
+    private func ask(_ question: FirstListing.Question) async -> CloudError? {
+        do throws(CloudError) {
+            if Task.isCancelled { throw .cancelled }
+            let page = try await cloud.children(container.id, of: question.folders, after: question.after)
+            noteRefused(page.refused)
+            let complete = Array(question.folders.prefix(page.complete))
+            do {
+                try replica.database.write(listing: page.items, manifests: page.manifests, complete: complete)
             } catch {
-                listing.failed(question)
-                throw error
+                throw .offline("the device's database: \(error)")
             }
+            let found = page.items.filter { $0.content == .folder }.map(\.id)
+            listing.answered(question, complete: page.complete, last: page.last, found: found)
+            return nil
+        } catch {
+            listing.failed(question)
+            return error
         }
     }
 }

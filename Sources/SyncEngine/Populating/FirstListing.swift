@@ -118,14 +118,14 @@ final class FirstListing: Sendable {
     }
 
     /// The folders to ask for next; `nil` when every unlisted one is on its way. Those that somebody waits for go alone.
-    func takeQuestion() -> Question? {
+    func takeQuestion(onlyWanted: Bool = false) -> Question? {
         state.withLock { state in
             while let wanted = state.wanted.popLast() {
                 guard let index = state.queue.lastIndex(of: wanted) else { continue }
                 state.queue.remove(at: index)
                 return Question(folders: [wanted], after: state.progress[wanted])
             }
-            guard let first = state.queue.popLast() else { return nil }
+            guard !onlyWanted, let first = state.queue.popLast() else { return nil }
             var question = Question(folders: [first], after: state.progress[first])
             while question.folders.count < Self.batch, let next = state.queue.last, state.progress[next] == nil {
                 state.queue.removeLast()
