@@ -1,4 +1,5 @@
 import Glibc
+import Replica
 import Testing
 import UbiquityModel
 
@@ -24,6 +25,30 @@ struct PartsTests {
         #expect(cache.descriptor(of: 3) == nil)
         cache.shrink()
         #expect(cache.count <= 8)
+    }
+
+    @Test
+    func `a listing goes on at the same place when items came from the cloud to the disk meanwhile`() throws {
+        let names = try (0..<500).map { try Name("item \($0)") }
+        let cloud = names.map { CloudEntry(id: .random(), name: $0, kind: .file) }
+        var before = CloudListing()
+        before.begin(cloud: cloud, disk: [])
+        var seen = before.rest(after: 2).prefix(200).map(\.name)
+        let offset = try #require(before.rest(after: 2).dropFirst(199).first?.next)
+        // Another handle, every third one now on the disk, and some in both lists.
+        var disk: [(inode: UInt64, type: UInt8, name: Name)] = []
+        var left: [CloudEntry] = []
+        for (number, entry) in cloud.enumerated() {
+            if number % 3 == 0 { disk.append((7, 8, entry.name)) }
+            if number % 3 != 0 || number % 2 == 0 { left.append(entry) }
+        }
+        var later = CloudListing()
+        later.begin(cloud: left, disk: disk)
+        seen += later.rest(after: offset).map(\.name)
+        #expect(seen.count == 500)
+        #expect(Set(seen) == Set(names))
+        #expect(later.rest(after: 2).count { $0.isOnDisk } == disk.count)
+        #expect(later.rest(after: .max - 2).isEmpty)
     }
 
     struct Signals: Sendable {

@@ -343,11 +343,11 @@ import UbiquityModel
     }
 }
 
-private func contentID(_ number: UInt8) throws -> ContentID {
+func contentID(_ number: UInt8) throws -> ContentID {
     try #require(ContentID(bytes: [UInt8](repeating: number, count: 32)))
 }
 
-private func remoteFile(_ number: UInt64, _ text: String, in parent: ItemID = .root) throws -> RemoteItem {
+func remoteFile(_ number: UInt64, _ text: String, in parent: ItemID = .root) throws -> RemoteItem {
     RemoteItem(
         id: ItemID(high: 0, low: number),
         place: Place(parent: parent, name: try name(text)),
@@ -365,7 +365,7 @@ private func remoteFile(_ number: UInt64, _ text: String, in parent: ItemID = .r
     )
 }
 
-private func evidence(_ number: UInt64) -> LocalEvidence {
+func evidence(_ number: UInt64) -> LocalEvidence {
     let bytes = withUnsafeBytes(of: number.littleEndian) { [UInt8](repeating: 1, count: 8) + Array($0) }
     guard let key = InodeKey(bytes: bytes) else { preconditionFailure("16 bytes are a key") }
     return LocalEvidence(key: key, size: 4, modified: someTime, changed: Timestamp(nanoseconds: 6), isDataless: true)

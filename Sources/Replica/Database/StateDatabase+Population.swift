@@ -6,6 +6,12 @@ package struct CloudEntry: Hashable, Sendable {
     package var id: ItemID
     package var name: Name
     package var kind: ItemKind
+
+    package init(id: ItemID, name: Name, kind: ItemKind) {
+        self.id = id
+        self.name = name
+        self.kind = kind
+    }
 }
 
 /// Folders that populate themselves (architecture section 3.4). An *unpopulated* folder shows what the cloud has in it without an inode

@@ -32,6 +32,40 @@ import UbiquityModel
         #expect(rest.entries.count == 7)
     }
 
+    @Test func `folders are told one after the other, by name, in pages of any length`() async throws {
+        let test = try await TestCatalog()
+        let (one, two) = (try folder("one"), try folder("two"))
+        let files = (0..<5).map { TestFile("\($0)") }
+        let announced = TestFile("5")
+        let names = ["e", "c", "a", "d", "b"]
+        _ = try await test.commit([one, two])
+        _ = try await test.commit(
+            try zip(files, names).map { try $0.create($1, in: one.item) } + [try folder("last", in: two.item)],
+            chunks: files.flatMap(\.records)
+        )
+        let claim = ItemOperation.Action.announce(
+            place: Place(parent: one.item, name: try Name("z")),
+            content: FileContent(revision: .random(), content: nil, size: 9),
+            attributes: ItemAttributes(modified: time(1), mode: 0o644)
+        )
+        _ = try await test.commit([announced.operation(claim)])
+        _ = try await test.commit([files[0].operation(.delete(base: nil))])
+        let folders = [one.item, two.item, ItemID.random()]
+        for limit in 2...8 {
+            var (rest, after, told): ([ItemID], Name?, [Name]) = (folders, nil, [])
+            var requests = 0
+            while !rest.isEmpty {
+                requests += 1
+                try #require(requests < 20)
+                let page = try await test.catalog.children(of: rest, after: after, limit: limit, test.scope)
+                told += page.entries.map(\.item.place.name)
+                rest.removeFirst(page.completeCount)
+                after = page.last
+            }
+            #expect(told == [try Name("z")] + (try ["a", "b", "c", "d", "last"].map { try Name($0) }), "\(limit)")
+        }
+    }
+
     @Test func `positions of another history are not known`() async throws {
         let test = try await TestCatalog()
         let answer = try await test.commit([try folder("f")])
