@@ -141,6 +141,7 @@ extension ContainerEngine {
             // Nothing was recorded, so the next connection asks for the same again.
             throw .offline("the device's database: \(error)")
         }
+        populator.cloudChanged(in: page.items.map(\.place.parent))
         position = page.position
         for item in page.items where !item.isAnnounced || item.isDeleted { host.filler.contentArrived(for: item.id) }
         // Also what a pass has at this moment, and is about to park.

@@ -34,6 +34,7 @@ extension ContainerEngine {
             return durable
         }
         if durable {
+            if !changes.removals.isEmpty { populator.rowsRemoved() }
             try correctFilled(changes.upserts)
             try populateAdopted(changes.upserts)
         }

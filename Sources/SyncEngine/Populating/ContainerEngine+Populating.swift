@@ -107,6 +107,7 @@ extension ContainerEngine {
 
     /// After the page is written: what is new where somebody may look, or is pinned, comes here by itself.
     func noteArrived(_ items: [RemoteItem]) {
+        populator.cloudChanged(in: items.map(\.place.parent))
         let ids = items.filter { item in
             if let key = populator.key(of: item.place.parent), mount?.knows(key) ?? false { return true }
             return isPinned(item)
@@ -116,6 +117,7 @@ extension ContainerEngine {
 
     /// After a full listing from a server that knew nothing of this device: all that the cloud has where somebody may look.
     func noteEverythingArrived() {
+        populator.rowsRemoved()
         for key in populator.keys where mount?.knows(key) ?? false {
             let ids = ((try? populator.entries(of: key)) ?? []).map(\.id)
             if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }
@@ -156,6 +158,8 @@ extension ContainerEngine {
             }
         }
         if let failure { throw failure }
+        // A container that has just been made has nothing in it, and is told so.
+        _ = try? populator.entries(of: replica.tree.rootKey)
     }
 
     private func ask(_ question: FirstListing.Question) async -> CloudError? {
@@ -169,6 +173,7 @@ extension ContainerEngine {
             } catch {
                 throw .offline("the device's database: \(error)")
             }
+            populator.cloudChanged(in: page.items.map(\.place.parent))
             let found = page.items.filter { $0.content == .folder }.map(\.id)
             listing.answered(question, complete: page.complete, last: page.last, found: found)
             return nil

@@ -27,6 +27,10 @@ final class Populator: Sendable {
     private struct State: Sendable {
         var folders: [InodeKey: ItemID] = [:]
         var keys: [ItemID: InodeKey] = [:]
+        /// Folders that have nothing in the cloud alone: nobody who looks for a name in one asks the database.
+        var complete: Set<InodeKey> = []
+        /// How often the cloud has changed: what was read before and is concluded from after a change is not kept.
+        var cloudVersion = 0
         var inFlight: Set<ItemID> = []
         /// What is being made at this moment, and who waits for it.
         var making: [ItemID: [DispatchSemaphore]] = [:]
@@ -70,16 +74,42 @@ final class Populator: Sendable {
     var keys: [InodeKey] { state.withLock { Array($0.folders.keys) } }
     func key(of folder: ItemID) -> InodeKey? { state.withLock { $0.keys[folder] } }
 
+    /// After what the cloud has in these folders was written to the database.
+    func cloudChanged(in folders: some Sequence<ItemID>) {
+        state.withLock { state in
+            state.cloudVersion += 1
+            for id in folders { if let key = state.keys[id] { state.complete.remove(key) } }
+        }
+    }
+
+    /// After rows of what is here were taken from the database.
+    func rowsRemoved() {
+        state.withLock { state in
+            state.cloudVersion += 1
+            state.complete = []
+        }
+    }
+
+    private func isComplete(_ folder: InodeKey) -> Bool { state.withLock { $0.complete.contains(folder) } }
+
     // MARK: What the cloud alone has in them
 
     /// By name. Those without a name of their own come once.
     func entries(of folder: InodeKey) throws(ReplicaError) -> [CloudEntry] {
-        guard let id = item(of: folder), let path = replica.folders.path(of: folder), LocalOnly.reason(for: path) == nil
+        guard let id = item(of: folder), let path = replica.folders.path(of: folder),
+            LocalOnly.reason(for: path) == nil,
+            !isComplete(folder)
         else { return [] }
         // In this order: what is taken out of flight meanwhile has its row.
-        let inFlight = state.withLock { $0.inFlight }
+        let (inFlight, version) = state.withLock { ($0.inFlight, $0.cloudVersion) }
+        let found = try replica.database.cloudOnlyEntries(of: id)
+        if found.isEmpty {
+            state.withLock { state in
+                if state.cloudVersion == version { state.complete.insert(folder) }
+            }
+        }
         var last: Name?
-        return try replica.database.cloudOnlyEntries(of: id).filter { entry in
+        return found.filter { entry in
             defer { last = entry.name }
             return entry.name != last && !inFlight.contains(entry.id)
                 && LocalOnly.reason(for: entry.name, isAtRoot: path.isRoot) == nil
@@ -87,7 +117,7 @@ final class Populator: Sendable {
     }
 
     func hasEntries(_ folder: InodeKey) throws(ReplicaError) -> Bool {
-        guard let id = item(of: folder) else { return false }
+        guard let id = item(of: folder), !isComplete(folder) else { return false }
         let inFlight = state.withLock { $0.inFlight }
         // What stays in the cloud by its name hinders nobody who removes the folder: the cloud itself will refuse that.
         return try replica.database.cloudOnlyEntries(of: id, limit: inFlight.count + 1).contains {
@@ -100,7 +130,7 @@ final class Populator: Sendable {
     /// Makes the cloud's item of that name be here.
     /// - Returns: whether there may be something of that name now that was not there before.
     func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool {
-        guard let id = item(of: folder), let path = replica.folders.path(of: folder),
+        guard let id = item(of: folder), !isComplete(folder), let path = replica.folders.path(of: folder),
             LocalOnly.reason(for: path.appending(name)) == nil
         else { return false }
         let found: RemoteItem?

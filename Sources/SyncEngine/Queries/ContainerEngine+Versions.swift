@@ -203,6 +203,7 @@ extension ContainerEngine {
                 }
             }
             try replica.database.apply(SyncedChanges(removals: Array(heldDeletions)))
+            populator.rowsRemoved()
             try replica.deletions.remove(entries)
             heldDeletions = []
             storeHeld()

@@ -49,7 +49,7 @@ import UbiquityModel
             attributes: ItemAttributes(modified: time(1), mode: 0o644)
         )
         _ = try await test.commit([announced.operation(claim)])
-        _ = try await test.commit([files[0].operation(.delete(base: nil))])
+        _ = try await test.commit([files[0].operation(.delete(base: files[0].content.revision))])
         let folders = [one.item, two.item, ItemID.random()]
         for limit in 2...8 {
             var (rest, after, told): ([ItemID], Name?, [Name]) = (folders, nil, [])
