@@ -110,7 +110,14 @@ package final class EngineHost: Sendable {
         if let creating = state.withLock({ $0.creating[key] }) { try? replica.deletions.append(.item(creating)) }
     }
 
-    func setCreating(_ key: InodeKey, _ item: ItemID?) { state.withLock { $0.creating[key] = item } }
+    func setCreating(_ key: InodeKey, _ item: ItemID?) {
+        if let item { populator.noteOwn(item, isSent: true) }
+        let former = state.withLock { state -> ItemID? in
+            defer { state.creating[key] = item }
+            return state.creating[key]
+        }
+        if let former, former != item { populator.noteOwn(former, isSent: false) }
+    }
 
     /// The disk refused it.
     package func deletionFailed(key: InodeKey) { try? replica.deletions.remove([.inode(key)]) }

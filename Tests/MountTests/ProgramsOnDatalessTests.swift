@@ -49,7 +49,8 @@ extension MountTests {
             try b.sync()
             try a.sync()
             try b.sync()
-            #expect(try Tree(a.mountPoint).differences(from: Tree(b.mountPoint)) == [])
+            let differences = try Tree(a.mountPoint).differences(from: Tree(b.mountPoint))
+            #expect(differences == [], "\(differences)")
             #expect(try a.conflicts() == [] && b.conflicts() == [])
         }
 

@@ -59,12 +59,13 @@ extension StateDatabase {
         }
     }
 
-    /// What the cloud alone has under a name: rather what has content than what is only announced.
+    /// What the cloud alone has under a name (not what this device has announced or is just sending: its file here may be gone already): rather what has content than what is only announced.
     package func cloudOnly(at place: Place) throws(ReplicaError) -> RemoteItem? {
         let items = try reading {
             try RemoteTable.fetch(
                 $0,
-                "parent = ? AND name = ? AND NOT deleted AND NOT EXISTS (SELECT 1 FROM synced WHERE id = remote.id) ORDER BY id",
+                "parent = ? AND name = ? AND NOT deleted AND NOT EXISTS (SELECT 1 FROM synced WHERE id = remote.id) "
+                    + "AND NOT EXISTS (SELECT 1 FROM sending WHERE item = remote.id) ORDER BY id",
                 place.values
             )
         }
@@ -123,6 +124,7 @@ enum PopulationTable {
     static let entries = """
         SELECT id, name, kind FROM remote WHERE parent = ? AND NOT deleted
             AND NOT EXISTS (SELECT 1 FROM synced WHERE synced.id = remote.id)
+            AND NOT EXISTS (SELECT 1 FROM sending WHERE sending.item = remote.id)
         ORDER BY name, id LIMIT ?
         """
 

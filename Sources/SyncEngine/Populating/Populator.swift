@@ -32,6 +32,8 @@ final class Populator: Sendable {
         /// How often the cloud has changed: what was read before and is concluded from after a change is not kept.
         var cloudVersion = 0
         var inFlight: Set<ItemID> = []
+        /// Items that this device is just sending as new ones: the cloud has them, and their names here may be gone already.
+        var own: Set<ItemID> = []
         /// What is being made at this moment, and who waits for it.
         var making: [ItemID: [DispatchSemaphore]] = [:]
         var made: [Made] = []
@@ -90,6 +92,13 @@ final class Populator: Sendable {
         }
     }
 
+    /// - Parameter isSent: false when its row is written, or the sending was given up.
+    func noteOwn(_ item: ItemID, isSent: Bool) {
+        state.withLock { state in
+            if isSent { state.own.insert(item) } else { state.own.remove(item) }
+        }
+    }
+
     private func isComplete(_ folder: InodeKey) -> Bool { state.withLock { $0.complete.contains(folder) } }
 
     // MARK: What the cloud alone has in them
@@ -101,7 +110,7 @@ final class Populator: Sendable {
             !isComplete(folder)
         else { return [] }
         // In this order: what is taken out of flight meanwhile has its row.
-        let (inFlight, version) = state.withLock { ($0.inFlight, $0.cloudVersion) }
+        let (inFlight, version) = state.withLock { ($0.inFlight.union($0.own), $0.cloudVersion) }
         let found = try replica.database.cloudOnlyEntries(of: id)
         if found.isEmpty {
             state.withLock { state in
@@ -118,7 +127,7 @@ final class Populator: Sendable {
 
     func hasEntries(_ folder: InodeKey) throws(ReplicaError) -> Bool {
         guard let id = item(of: folder), !isComplete(folder) else { return false }
-        let inFlight = state.withLock { $0.inFlight }
+        let inFlight = state.withLock { $0.inFlight.union($0.own) }
         // What stays in the cloud by its name hinders nobody who removes the folder: the cloud itself will refuse that.
         return try replica.database.cloudOnlyEntries(of: id, limit: inFlight.count + 1).contains {
             !inFlight.contains($0.id)
@@ -138,7 +147,7 @@ final class Populator: Sendable {
             logger.error("a folder cannot be populated", metadata: ["path": "\(path)", "why": "\(error)"])
             throw .ioError
         }
-        guard let remote = found else { return false }
+        guard let remote = found, !state.withLock({ $0.own.contains(remote.id) }) else { return false }
         guard begin(remote.id) else { return true }
         defer { end(remote.id) }
         do throws(Errno) {
