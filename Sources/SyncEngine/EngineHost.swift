@@ -110,13 +110,19 @@ package final class EngineHost: Sendable {
         if let creating = state.withLock({ $0.creating[key] }) { try? replica.deletions.append(.item(creating)) }
     }
 
-    func setCreating(_ key: InodeKey, _ item: ItemID?) {
-        if let item { populator.noteOwn(item, isSent: true) }
-        let former = state.withLock { state -> ItemID? in
-            defer { state.creating[key] = item }
-            return state.creating[key]
+    /// The file is about to be sent as a new item: from now on the cloud may have it.
+    func beginCreating(_ key: InodeKey, _ item: ItemID) {
+        populator.noteOwn(item, isSent: true)
+        state.withLock { $0.creating[key] = item }
+    }
+
+    /// What became of the item is written down. Its file may be gone.
+    func endCreating(_ key: InodeKey?, _ item: ItemID) {
+        populator.noteOwn(item, isSent: false)
+        state.withLock { state in
+            if state.creating.isEmpty { return }
+            if let key { state.creating[key] = nil } else { state.creating = state.creating.filter { $0.value != item } }
         }
-        if let former, former != item { populator.noteOwn(former, isSent: false) }
     }
 
     /// The disk refused it.

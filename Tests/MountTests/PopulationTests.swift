@@ -135,6 +135,22 @@ extension MountTests {
             }
         }
 
+        @Test func `a folder that nobody looked into is moved to where nothing is sent from, and goes with all that is in it`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try joined(site)
+                // Not even its names are known to the kernel.
+                try b.shell("mkdir x.nosync && mv d1 x.nosync/")
+                #expect(try b.shell("ls x.nosync/d1/d2 | wc -l").output == "41\n")
+                try a.waitForAbsence(of: "d1")
+                try b.sync()
+                #expect(try b.shell("cat x.nosync/d1/f? x.nosync/d1/d2/g17").output == "1\n2\n3\n4\n5\n6\n7\n8\n9\nx17\n")
+                #expect(try b.shell("find x.nosync/d1 | wc -l").output == "85\n")
+                #expect(try a.conflicts() == [] && b.conflicts() == [])
+            }
+        }
+
         @Test func `status, pin, download and evict know what was never looked at`() async throws {
             try await withSite { site in
                 let (a, b) = try joined(site)

@@ -74,6 +74,20 @@ import UbiquityModel
         #expect(try database.differing(limit: 10) == [changed.id])
     }
 
+    /// Git makes a pack under a passing name and removes it while it is being sent: it must not be listed once it is gone here.
+    @Test func `what this device is just sending is not the cloud's alone`() throws {
+        let (top, below) = try listed()
+        let sent = SentRevision(revision: .random(), content: nil)
+        try database.write(sending: [(item: below[2].id, sent: sent)])
+        #expect(try database.cloudOnly(at: below[2].place) == nil)
+        #expect(try database.cloudOnlyEntries(of: top.id).map(\.name) == [name("b"), name("c")])
+        // Once it was answered without a row of what is here, it is.
+        var changes = SyncedChanges()
+        changes.answered = [below[2].id]
+        try database.apply(changes)
+        #expect(try database.cloudOnly(at: below[2].place) == below[2])
+    }
+
     @Test func `a new folder of an unpopulated one is unpopulated, a deleted one is nothing`() throws {
         let (top, below) = try listed()
         let fresh = try folder(7, "fresh", in: below[1].id)

@@ -59,7 +59,8 @@ extension StateDatabase {
         }
     }
 
-    /// What the cloud alone has under a name (not what this device has announced or is just sending: its file here may be gone already): rather what has content than what is only announced.
+    /// What the cloud alone has under a name: rather what has content than what is only announced. Not what this device itself has
+    /// announced or is just sending: its file here may be gone already.
     package func cloudOnly(at place: Place) throws(ReplicaError) -> RemoteItem? {
         let items = try reading {
             try RemoteTable.fetch(

@@ -430,9 +430,9 @@ extension ContainerEngine {
                 continue
             }
             candidate.synced = row
-            if state.kind == .folder, try !isWholeBelow(row.id) {
+            if state.kind == .folder, try !populateBelow(row.id) || !isWholeBelow(row.id) {
                 // All of it goes, or none.
-                candidate.verdict = .later(.seconds(1))
+                candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
                 continue
             }
             candidate.remote = try replica.database.remote(row.id)
@@ -449,7 +449,7 @@ extension ContainerEngine {
                 !undeliverable.contains(local.key)
             else { continue }
             isWhole = false
-            if fetching.count < 8 { fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
+            if fetching.count < 32 { fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
         }
         return isWhole
     }

@@ -130,10 +130,10 @@ extension ContainerEngine {
         guard verdict == .done || verdict == .sent else { return }
         problems[candidate.id] = nil
         absentSince[candidate.id] = nil
+        host.endCreating(candidate.found?.state.key, candidate.id)
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
-            host.setCreating(key, nil)
             if let former = candidate.formerKey, former != key {
                 ended.append(contentsOf: [.inode(former), .replacing(former)])
             }

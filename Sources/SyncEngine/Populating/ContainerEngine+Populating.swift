@@ -65,6 +65,31 @@ extension ContainerEngine {
         return folderKey(of: item)
     }
 
+    /// Makes all that the cloud has below a folder be here, some of it at a time.
+    /// - Returns: whether nothing is left to be made.
+    func populateBelow(_ folder: ItemID) throws(ReplicaError) -> Bool {
+        var folders = [folder]
+        var left = 1000
+        while let next = folders.popLast() {
+            guard let key = folderKey(of: next) else { continue }
+            if populator.item(of: key) == next {
+                guard listing.isListed(next) else {
+                    listing.want(next)
+                    return false
+                }
+                for entry in try populator.entries(of: key) {
+                    if left == 0 { return false }
+                    left -= 1
+                    _ = populate(LocalPlace(folder: key, name: entry.name))
+                }
+            }
+            for row in try replica.database.syncedChildren(of: next) where row.content == .folder {
+                folders.append(row.id)
+            }
+        }
+        return true
+    }
+
     /// A folder that is about to appear: before anybody can look into it, it is known that its items are in the cloud only.
     func noteUnpopulated(_ folder: RemoteItem, _ key: InodeKey) {
         guard folder.content == .folder, (try? replica.database.isUnpopulated(folder.id)) ?? false else { return }

@@ -89,6 +89,9 @@ final class FirstListing: Sendable {
         }
     }
 
+    /// It is asked for among the first, although nobody waits for it.
+    func want(_ folder: ItemID) { state.withLock { if !$0.wanted.contains(folder) { $0.wanted.append(folder) } } }
+
     private func end(_ number: UInt64, _ error: Errno) {
         let waiter = state.withLock { $0.waiters.removeValue(forKey: number) }
         waiter?.deadline?.cancel()

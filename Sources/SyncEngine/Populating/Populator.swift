@@ -105,10 +105,8 @@ final class Populator: Sendable {
 
     /// By name. Those without a name of their own come once.
     func entries(of folder: InodeKey) throws(ReplicaError) -> [CloudEntry] {
-        guard let id = item(of: folder), let path = replica.folders.path(of: folder),
-            LocalOnly.reason(for: path) == nil,
-            !isComplete(folder)
-        else { return [] }
+        guard let id = item(of: folder), !isComplete(folder) else { return [] }
+        let isRoot = folder == replica.tree.rootKey
         // In this order: what is taken out of flight meanwhile has its row.
         let (inFlight, version) = state.withLock { ($0.inFlight.union($0.own), $0.cloudVersion) }
         let found = try replica.database.cloudOnlyEntries(of: id)
@@ -121,7 +119,7 @@ final class Populator: Sendable {
         return found.filter { entry in
             defer { last = entry.name }
             return entry.name != last && !inFlight.contains(entry.id)
-                && LocalOnly.reason(for: entry.name, isAtRoot: path.isRoot) == nil
+                && LocalOnly.reason(for: entry.name, isAtRoot: isRoot) == nil
         }
     }
 
@@ -139,12 +137,13 @@ final class Populator: Sendable {
     /// Makes the cloud's item of that name be here.
     /// - Returns: whether there may be something of that name now that was not there before.
     func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool {
-        guard let id = item(of: folder), !isComplete(folder), let path = replica.folders.path(of: folder),
-            LocalOnly.reason(for: path.appending(name)) == nil
+        // By its name alone: a folder that was moved to where nothing is sent from keeps what the cloud has in it, until all of it is here.
+        guard let id = item(of: folder), !isComplete(folder),
+            LocalOnly.reason(for: name, isAtRoot: folder == replica.tree.rootKey) == nil
         else { return false }
         let found: RemoteItem?
         do { found = try replica.database.cloudOnly(at: Place(parent: id, name: name)) } catch {
-            logger.error("a folder cannot be populated", metadata: ["path": "\(path)", "why": "\(error)"])
+            logger.error("a folder cannot be populated", metadata: ["name": "\(name)", "why": "\(error)"])
             throw .ioError
         }
         guard let remote = found, !state.withLock({ $0.own.contains(remote.id) }) else { return false }
@@ -157,7 +156,7 @@ final class Populator: Sendable {
             guard error != .fileExists else { return true }
             logger.error(
                 "an item cannot be made here",
-                metadata: ["path": "\(path.appending(name))", "why": "\(error)"]
+                metadata: ["name": "\(name)", "why": "\(error)"]
             )
             throw error
         }

@@ -11,7 +11,8 @@ package import UbiquityModel
 
 /// Bringing whole contents here, and giving them up.
 extension ContainerEngine {
-    private static let width = 8
+    /// Files on their way at the same time.
+    private static let width = 16
 
     /// Fetches everything under a path; returns when it is here.
     package func download(
@@ -22,18 +23,20 @@ extension ContainerEngine {
         let total = wanted.reduce(Int64(0)) { $0 + $1.state.size }
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
         var failures: [(ItemPath, Errno)] = []
-        for start in stride(from: 0, to: wanted.count, by: Self.width) {
-            let group = wanted[start..<min(wanted.count, start + Self.width)].map {
-                (path: $0.path, place: $0.place, size: $0.state.size)
+        await withTaskGroup(of: (ItemPath, Int64, Errno?).self) { tasks in
+            var next = wanted.makeIterator()
+            func add() {
+                guard let item = next.next() else { return }
+                let (path, place, size) = (item.path, item.place, item.state.size)
+                tasks.addTask { (path, size, await self.bringHere(place)) }
             }
-            await withTaskGroup(of: (ItemPath, Int64, Errno?).self) { tasks in
-                for item in group { tasks.addTask { (item.path, item.size, await self.bringHere(item.place)) } }
-                for await (path, size, error) in tasks {
-                    if let error { failures.append((path, error)) }
-                    shown.filesDone += 1
-                    shown.bytesDone += size
-                    progress(shown)
-                }
+            for _ in 0..<Self.width { add() }
+            for await (path, size, error) in tasks {
+                add()
+                if let error { failures.append((path, error)) }
+                shown.filesDone += 1
+                shown.bytesDone += size
+                progress(shown)
             }
         }
         guard let (failed, error) = failures.first else { return }

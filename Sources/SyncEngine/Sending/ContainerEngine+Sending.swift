@@ -108,7 +108,7 @@ extension ContainerEngine {
         case .create:
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
             let place = Place(parent: found.parent, name: found.place.name)
-            host.setCreating(found.state.key, candidate.id)
+            host.beginCreating(found.state.key, candidate.id)
             return .create(
                 place: place,
                 content: content,
