@@ -75,6 +75,7 @@ let package = Package(
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CQRencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .target(name: "CLinux"),
+        .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Pure: values and decisions, no I/O, clock or randomness.
         layer("UbiquityModel"),
@@ -83,8 +84,11 @@ let package = Package(
         layer("FileCoordination", ["UbiquityModel"]),
         layer("EngineCore", ["UbiquityModel", "Reconciliation", collections]),
 
+        // Both sides keep what they know in SQLite.
+        layer("SQLiteRows", ["UbiquityModel", "CSQLiteSettings", database, sqlite]),
+
         // The device.
-        layer("Replica", ["UbiquityModel", "Chunking", "CLinux", database, sqlite, systemPackage]),
+        layer("Replica", ["UbiquityModel", "Chunking", "SQLiteRows", "CLinux", database, systemPackage]),
         layer("Driver", ["UbiquityModel", "FileCoordination", "Replica", "CFuse3", "CLinux", logging, systemPackage]),
         layer(
             "SyncEngine",
@@ -106,7 +110,7 @@ let package = Package(
             "CloudClient",
             ["UbiquityModel", "CloudProtocol", "Chunking", asyncHTTPClient, crypto, logging, protobuf] + nio
         ),
-        layer("CatalogStore", ["UbiquityModel", "Reconciliation", "CLinux", database, crypto, logging]),
+        layer("CatalogStore", ["UbiquityModel", "Reconciliation", "SQLiteRows", "CLinux", database, crypto, logging]),
         layer("ChunkStore", ["UbiquityModel", "CLinux", crypto, logging, systemPackage]),
         layer(
             "CloudServer",
@@ -163,7 +167,7 @@ let package = Package(
         tests("ReconciliationTests", ["Reconciliation", "UbiquityModel"]),
         tests("FileCoordinationTests", ["FileCoordination", "UbiquityModel"]),
         tests("EngineCoreTests", ["EngineCore", "Reconciliation", "UbiquityModel"]),
-        tests("CloudProtocolTests", ["CloudProtocol", "UbiquityModel"]),
+        tests("CloudProtocolTests", ["CloudProtocol", "UbiquityModel", "TestSupport", protobuf]),
         tests(
             "CloudClientTests",
             ["CloudClient", "CloudProtocol", "Chunking", "UbiquityModel", asn1, certificates, crypto, logging] + nio

@@ -35,14 +35,17 @@ package struct ChangesPage: Hashable, Sendable {
         self.refused = refused
     }
 
-    init(wire: WireChanges) throws(WireError) {
+    init(body: [UInt8]) throws(WireError) {
+        let page = try ItemPage<WireChanges>(body: body)
         self.init(
-            position: try LogPosition(wire: wire.position),
-            more: wire.more,
-            unknownPosition: wire.unknownPosition,
-            head: try LogPosition(wire: wire.head)
+            items: page.items,
+            manifests: page.manifests,
+            position: try LogPosition(wire: page.rest.position),
+            more: page.rest.more,
+            unknownPosition: page.rest.unknownPosition,
+            head: try LogPosition(wire: page.rest.head),
+            refused: page.refused
         )
-        (items, manifests, refused) = decoded(wire.items)
     }
 }
 
@@ -56,26 +59,12 @@ package struct ChildrenPage: Hashable, Sendable {
     package var last: Name?
     package var refused: [String]
 
-    init(wire: WireChildrenResponse) throws(WireError) {
-        complete = Int(wire.complete)
-        last = try wire.decodedLast()
-        (items, manifests, refused) = decoded(wire.items)
+    init(body: [UInt8]) throws(WireError) {
+        let page = try ItemPage<WireChildrenResponse>(body: body)
+        items = page.items
+        manifests = page.manifests
+        refused = page.refused
+        complete = Int(page.rest.complete)
+        last = try page.rest.decodedLast()
     }
-}
-
-private func decoded(_ items: [WireItem]) -> (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String])
-{
-    var result: (items: [RemoteItem], manifests: [ContentID: Manifest], refused: [String]) = ([], [:], [])
-    result.items.reserveCapacity(items.count)
-    for wire in items {
-        do throws(WireError) {
-            let item = try RemoteItem(wire: wire)
-            result.items.append(item)
-            // A manifest that is wrong leaves the item as it is: the manifest is asked for, and verified, when it is needed.
-            if let (content, manifest) = try wire.inlineManifest(for: item) { result.manifests[content] = manifest }
-        } catch {
-            result.refused.append("item \(Hexadecimal.encode(wire.id)): \(error)")
-        }
-    }
-    return result
 }

@@ -71,7 +71,7 @@ private actor FeedReader {
     /// Signs of life are left out, except the first: it says that the connection is there.
     private func decodedPage() throws(WireError) -> ChangesPage? {
         while let message = try decoder.next() {
-            let page = try ChangesPage(wire: try WireChanges(body: message))
+            let page = try ChangesPage(body: message)
             let isNews = isFirst || page.position != position || !page.items.isEmpty || !page.refused.isEmpty
             isFirst = false
             position = page.position

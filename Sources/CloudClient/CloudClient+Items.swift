@@ -10,8 +10,8 @@ extension CloudClient {
     ) async throws(CloudError) -> ChangesPage {
         var request = CloudRequest(path: CloudRoute.path(container, .changes), query: query(position))
         request.query.append((CloudRoute.Query.limit, "\(limit)"))
-        let answer = try await send(request, WireChanges.self)
-        return try decoding { () throws(WireError) in try ChangesPage(wire: answer) }
+        let answer = try await transport.send(request, token: credentials.token)
+        return try decoding { () throws(WireError) in try ChangesPage(body: answer) }
     }
 
     package func children(
@@ -21,8 +21,8 @@ extension CloudClient {
     ) async throws(CloudError) -> ChildrenPage {
         let question = WireChildrenRequest(folders: folders, after: after)
         let request = try CloudRequest.post(CloudRoute.path(container, .children), question)
-        let answer = try await send(request, WireChildrenResponse.self)
-        let page = try decoding { () throws(WireError) in try ChildrenPage(wire: answer) }
+        let answer = try await transport.send(request, token: credentials.token)
+        let page = try decoding { () throws(WireError) in try ChildrenPage(body: answer) }
         // An answer that leads no further would be asked for again and again.
         guard page.complete <= folders.count, page.complete > 0 || (page.last != nil && page.last != after) else {
             throw .malformed("\(page.complete) of \(folders.count) folders")

@@ -37,6 +37,9 @@ package actor ContainerEngine {
     nonisolated let meter: TransferMeter
     nonisolated let populator: Populator
     nonisolated let listing = FirstListing()
+    /// Answers of the first listing that are not written down yet.
+    var listingInbox: [ListingAnswer] = []
+    var isWritingListing = false
     nonisolated let key: ContainerKey
     nonisolated let logger: Logger
     let deviceName: String

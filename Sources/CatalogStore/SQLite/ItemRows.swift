@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import GRDB
+internal import SQLiteRows
 internal import UbiquityModel
 
 /// Items and revisions as rows.
@@ -11,31 +12,39 @@ enum ItemRows {
     static let count = 16
 
     /// The item of a row that begins with `columns`, without its conflict versions, and how many of these there are.
-    static func item(_ row: Row) throws -> (item: RemoteItem, conflicts: Int) {
+    static func item(_ row: SQLRow) throws -> (item: RemoteItem, conflicts: Int) {
         let item = RemoteItem(
             id: try row.identifier(0),
             place: Place(parent: try row.identifier(3), name: try row.name(4)),
             content: try content(row),
             attributes: ItemAttributes(
                 modified: row.time(10),
-                mode: row[11],
-                extended: try ExtendedAttributesBlob.decode(row[12])
+                mode: UInt16(truncatingIfNeeded: row.integer(11)),
+                extended: try row.isNull(12) ? [:] : ExtendedAttributesBlob.decode(row.blob(12) ?? [])
             ),
-            position: UInt64(bitPattern: row[1] as Int64),
-            isDeleted: (row[2] as Int64?) != nil,
-            author: row[13],
+            position: UInt64(bitPattern: row.integer(1)),
+            isDeleted: !row.isNull(2),
+            author: row.text(13),
             edited: row.time(14)
         )
-        return (item, row[15])
+        return (item, Int(row.integer(15)))
     }
 
-    private static func content(_ row: Row) throws -> ItemContent {
-        guard let kind = ItemKind(rawValue: row[5]) else { throw row.damaged(5) }
-        switch kind {
+    private static func content(_ row: SQLRow) throws -> ItemContent {
+        switch UInt8(exactly: row.integer(5)).flatMap(ItemKind.init(rawValue:)) {
         case .folder: return .folder
-        case .symlink: return .symlink(target: row.bytes(9))
+        case .symlink:
+            guard let target = row.blob(9) else { throw row.damaged(9) }
+            return .symlink(target: target)
         case .file:
-            return .file(FileContent(revision: try row.identifier(6), content: try row.optionalDigest(7), size: row[8]))
+            return .file(
+                FileContent(
+                    revision: try row.identifier(6),
+                    content: try row.optionalDigest(7),
+                    size: row.integer(8)
+                )
+            )
+        case nil: throw row.damaged(5)
         }
     }
 
@@ -126,9 +135,9 @@ enum ExtendedAttributesBlob {
         return result
     }
 
-    static func decode(_ blob: Data?) throws -> [[UInt8]: [UInt8]] {
+    static func decode(_ blob: [UInt8]) throws -> [[UInt8]: [UInt8]] {
         var result = [[UInt8]: [UInt8]]()
-        var rest = [UInt8](blob ?? Data())[...]
+        var rest = blob[...]
         while !rest.isEmpty {
             let name = try part(&rest)
             result[name] = try part(&rest)

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import GRDB
+internal import SQLiteRows
 internal import UbiquityModel
 
 extension Database {
@@ -75,9 +76,42 @@ extension Row {
 
     func damaged(_ column: Int) -> CatalogError {
         let names = Array(columnNames)
-        return .failed(
-            "the catalogue is damaged: column \(names.indices.contains(column) ? names[column] : "\(column)")"
-        )
+        return .damaged(column: names.indices.contains(column) ? names[column] : "\(column)")
+    }
+}
+
+/// Rows of which there are many.
+extension SQLRow {
+    func identifier<Kind>(_ column: Int) throws -> Identifier<Kind> {
+        guard let value = identifier(column, Kind.self) else { throw damaged(column) }
+        return value
+    }
+
+    func optionalDigest<Kind>(_ column: Int) throws -> Digest<Kind>? {
+        guard let bytes = bytes(column) else { return nil }
+        guard let value = Digest<Kind>(bytes: bytes) else { throw damaged(column) }
+        return value
+    }
+
+    func name(_ column: Int) throws -> Name {
+        guard let bytes = bytes(column), let name = try? Name(bytes: bytes) else { throw damaged(column) }
+        return name
+    }
+
+    func time(_ column: Int) -> Timestamp { Timestamp(nanoseconds: integer(column)) }
+
+    func manifest(_ column: Int) throws -> Manifest? {
+        guard let bytes = bytes(column) else { return nil }
+        guard let manifest = Manifest(encoded: bytes) else { throw damaged(column) }
+        return manifest
+    }
+
+    func damaged(_ column: Int) -> CatalogError { .damaged(column: nameOfColumn(column)) }
+}
+
+extension CatalogError {
+    fileprivate static func damaged(column: String) -> CatalogError {
+        .failed("the catalogue is damaged: column \(column)")
     }
 }
 

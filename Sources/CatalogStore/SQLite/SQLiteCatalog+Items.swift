@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 extension SQLiteCatalog {
@@ -28,14 +29,18 @@ extension SQLiteCatalog {
             for (index, folder) in folders.enumerated() {
                 let start = index == 0 ? after : nil
                 if start == nil {
-                    _ = try db.append(announcedSQL, [container, folder.blob], container, &page.entries, &bytes)
+                    let values: [SQLValue] = [.integer(container), .identifier(folder)]
+                    _ = try db.append(announcedSQL, values, container, &page.entries, &bytes)
                 }
                 let before = page.entries.count
                 let room = max(0, limit - before)
                 let isWhole =
                     try db.append(
                         childrenSQL,
-                        [container, folder.blob, start?.blob ?? Data(), room + 1],
+                        [
+                            .integer(container), .identifier(folder), .blob(start?.bytes ?? []),
+                            .integer(Int64(room + 1)),
+                        ],
                         container,
                         &page.entries,
                         &bytes,
@@ -124,16 +129,14 @@ extension Database {
         var page = CatalogPage(position: head, head: head, container: container)
         var bytes = 0
         var isCut = false
-        let rows = try Row.fetchCursor(
-            try cachedStatement(sql: pageSQL),
-            arguments: [container, Int64(bitPattern: since.counter), limit + 1]
-        )
-        while let row = try rows.next() {
+        let start = SQLValue.integer(Int64(bitPattern: since.counter))
+        try step(pageSQL, [.integer(container), start, .integer(Int64(limit + 1))]) { row in
             guard page.entries.count < limit, bytes < pageBytes else {
                 isCut = true
-                break
+                return false
             }
             page.entries.append(try entry(row, container, &bytes))
+            return true
         }
         if isCut, let last = page.entries.last {
             page.hasMore = true
@@ -143,7 +146,7 @@ extension Database {
         return page
     }
 
-    private func entry(_ row: Row, _ container: Int64, _ bytes: inout Int) throws -> CatalogPage.Entry {
+    private func entry(_ row: SQLRow, _ container: Int64, _ bytes: inout Int) throws -> CatalogPage.Entry {
         var (item, conflicts) = try ItemRows.item(row)
         if conflicts > 0 { item.conflicts = try ItemRows.conflicts(of: item.id, container: container, self) }
         let manifest = try row.manifest(ItemRows.count)
@@ -156,20 +159,24 @@ extension Database {
     /// False if there is more than the page takes.
     fileprivate func append(
         _ sql: String,
-        _ arguments: StatementArguments,
+        _ values: [SQLValue],
         _ container: Int64,
         _ entries: inout [CatalogPage.Entry],
         _ bytes: inout Int,
         room: Int = .max
     ) throws -> Bool {
         var room = room
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
-        while let row = try rows.next() {
-            guard room > 0, bytes < pageBytes else { return false }
+        var isWhole = true
+        try step(sql, values) { row in
+            guard room > 0, bytes < pageBytes else {
+                isWhole = false
+                return false
+            }
             entries.append(try entry(row, container, &bytes))
             room -= 1
+            return true
         }
-        return true
+        return isWhole
     }
 
     fileprivate func deletedPage(
@@ -182,16 +189,14 @@ extension Database {
         var page = DeletedPage()
         var bytes = 0
         let after = after ?? DeletedPosition(deleted: Timestamp(nanoseconds: .max), position: UInt64(Int64.max))
-        let rows = try Row.fetchCursor(
-            try cachedStatement(sql: deletedSQL),
-            arguments: [
-                container, since.nanoseconds, after.deleted.nanoseconds, Int64(bitPattern: after.position), limit + 1,
-            ]
-        )
-        while let row = try rows.next() {
+        let start: [SQLValue] = [
+            .integer(container), .integer(since.nanoseconds), .integer(after.deleted.nanoseconds),
+            .integer(Int64(bitPattern: after.position)), .integer(Int64(limit + 1)),
+        ]
+        try step(deletedSQL, start) { row in
             guard page.items.count < limit, bytes < pageBytes else {
                 page.hasMore = true
-                break
+                return false
             }
             let item = try ItemRows.item(row).item
             let path = try folders.path(of: item.place)
@@ -202,9 +207,10 @@ extension Database {
                     item: item,
                     path: path,
                     deleted: row.time(ItemRows.count),
-                    device: row[ItemRows.count + 1] ?? ""
+                    device: row.text(ItemRows.count + 1)
                 )
             )
+            return true
         }
         return page
     }

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 
 /// The catalogue in one SQLite file: WAL, synced at every commit (`synchronous=FULL`), readers beside the one writer.
 ///
@@ -18,6 +19,7 @@ package final class SQLiteCatalog: Catalog {
     }
 
     private static func open(_ path: String) throws -> DatabasePool {
+        SQLiteSettings.apply()
         var configuration = Configuration()
         configuration.label = "catalog"
         configuration.busyMode = .timeout(30)

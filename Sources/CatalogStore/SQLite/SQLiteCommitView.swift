@@ -1,5 +1,6 @@
 internal import GRDB
 internal import Reconciliation
+internal import SQLiteRows
 internal import UbiquityModel
 
 /// The catalogue as the commit rules see it, inside the transaction of a commit.
@@ -9,8 +10,8 @@ struct SQLiteCommitView: CommitView {
 
     func item(_ id: ItemID) throws -> RemoteItem? {
         let sql = "SELECT \(ItemRows.columns) FROM items WHERE container = ? AND id = ?"
-        guard let row = try db.first(sql, [container, id.blob]) else { return nil }
-        var item = try ItemRows.item(row).item
+        let found = try db.row(sql, [.integer(container), .identifier(id)]) { try ItemRows.item($0).item }
+        guard var item = found else { return nil }
         if item.content.kind != .folder { item.conflicts = try ItemRows.conflicts(of: id, container: container, db) }
         return item
     }

@@ -94,9 +94,9 @@ extension WireChildrenRequest {
 }
 
 extension WireChildrenResponse {
-    package init(_ items: [WireItem], complete: Int, last: Name?) {
+    /// Without its items: see `ItemPage`.
+    package init(complete: Int, last: Name?) {
         self.init()
-        self.items = items
         self.complete = UInt32(complete)
         self.last = last?.wire ?? .init()
     }

@@ -68,11 +68,14 @@ struct CloudService: Sendable {
 }
 
 extension Response {
-    static func message(_ message: some Message) throws(WireError) -> Response {
+    static func message(_ message: some Message) throws(WireError) -> Response { encoded(try message.body) }
+
+    /// The bytes of a message.
+    static func encoded(_ body: [UInt8]) -> Response {
         Response(
             status: .ok,
             headers: [.contentType: CloudHeader.protobuf],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try message.body))
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: body))
         )
     }
 }

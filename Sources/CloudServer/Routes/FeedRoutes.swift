@@ -75,6 +75,6 @@ extension CloudService {
     }
 
     private func write(_ page: CatalogPage, to writer: inout any ResponseBodyWriter) async throws {
-        try await writer.write(ByteBuffer(bytes: LengthPrefix.encode(try WireChanges(page).body)))
+        try await writer.write(ByteBuffer(bytes: LengthPrefix.encode(try page.body)))
     }
 }

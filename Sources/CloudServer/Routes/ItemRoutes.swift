@@ -27,7 +27,7 @@ extension CloudService {
         let wanted = request.uri.queryParameters[Substring(CloudRoute.Query.limit)].flatMap { Int($0) }
         let limit = min(max(wanted ?? 1024, 1), CloudLimits.itemsPerPage)
         let page = try await catalog.changes(scope, since: try position(of: request), limit: limit)
-        return try .message(WireChanges(page))
+        return .encoded(try page.body)
     }
 
     private func children(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
@@ -36,8 +36,8 @@ extension CloudService {
         try check(count: asked.folders.count, of: "folders")
         let (folders, after) = try asked.decoded()
         let page = try await catalog.children(of: folders, after: after, limit: CloudLimits.itemsPerPage, scope)
-        let items = page.entries.map { WireItem($0.item, manifest: $0.manifest) }
-        return try .message(WireChildrenResponse(items, complete: page.completeCount, last: page.last))
+        let rest = WireChildrenResponse(complete: page.completeCount, last: page.last)
+        return .encoded(try ItemPage.body(page.entries.lazy.map { ($0.item, $0.manifest) }, rest))
     }
 
     /// The position that the query names; `nil` if it names none.
@@ -110,13 +110,16 @@ extension CloudService {
     }
 }
 
-extension WireChanges {
-    init(_ page: CatalogPage) {
-        self.init()
-        items = page.entries.map { WireItem($0.item, manifest: $0.manifest) }
-        position = WirePosition(page.position)
-        more = page.hasMore
-        unknownPosition = page.isUnknownPosition
-        head = WirePosition(page.head)
+extension CatalogPage {
+    /// As the message `Changes`.
+    var body: [UInt8] {
+        get throws(WireError) {
+            var rest = WireChanges()
+            rest.position = WirePosition(position)
+            rest.more = hasMore
+            rest.unknownPosition = isUnknownPosition
+            rest.head = WirePosition(head)
+            return try ItemPage.body(entries.lazy.map { ($0.item, $0.manifest) }, rest)
+        }
     }
 }

@@ -2,13 +2,13 @@ import CFuse3
 import Glibc
 import Replica
 import SystemPackage
-import UbiquityModel
+package import UbiquityModel
 
 /// What an open folder that is unpopulated shows: the disk's entries, and the items that are only in the cloud.
 ///
 /// The kernel keeps listings, and may go on with one in a handle that has not begun it, or after an item has moved from the cloud to
 /// the disk. So an entry's offset depends on its name alone: entries come in the order of their names' hashes.
-struct CloudListing {
+package struct CloudListing {
     struct Entry {
         let offset: Int64
         /// Where the listing goes on after it.
@@ -60,7 +60,7 @@ struct CloudListing {
     }
 
     /// After those of `.` and `..`, below those of `.versions`. (FNV-1a, mixed once more.)
-    static func offset(of name: Name) -> Int64 {
+    package static func offset(of name: Name) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in name.bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         hash ^= hash >> 32

@@ -1,3 +1,4 @@
+internal import SQLiteRows
 internal import UbiquityModel
 
 /// The columns that a remote and a synced row begin with, in this order.
@@ -15,7 +16,7 @@ enum ItemColumns {
     ) {
         row.append(id)
         row.append(place.parent)
-        row.append(.blob(place.name.bytes))
+        row.append(place.name.bytes)
         row.append(Int64(content.kind.rawValue))
         switch content {
         case .folder:
@@ -27,7 +28,7 @@ enum ItemColumns {
             row.appendNull()
             row.appendNull()
             row.append(Int64(target.count))
-            row.append(.blob(target))
+            row.append(target)
         case .file(let file):
             row.append(file.revision)
             if let content = file.content { row.append(content) } else { row.appendNull() }
@@ -39,7 +40,7 @@ enum ItemColumns {
         if attributes.extended.isEmpty {
             row.appendNull()
         } else {
-            row.append(.blob(ExtendedCoding.encode(attributes.extended)))
+            row.append(ExtendedCoding.encode(attributes.extended))
         }
     }
 

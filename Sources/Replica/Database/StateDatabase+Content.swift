@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 /// Manifests, and which ranges of dataless files are here.

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 /// Where remote and synced differ: what is to be applied here, or was sent and not yet seen.

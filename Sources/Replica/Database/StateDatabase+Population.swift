@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 /// An item of a folder that is known from the cloud alone.
@@ -122,10 +123,12 @@ extension StateDatabase {
 }
 
 enum PopulationTable {
+    /// `sending` is nearly always empty, which is asked once instead of for every row.
     static let entries = """
         SELECT id, name, kind FROM remote WHERE parent = ? AND NOT deleted
             AND NOT EXISTS (SELECT 1 FROM synced WHERE synced.id = remote.id)
-            AND NOT EXISTS (SELECT 1 FROM sending WHERE sending.item = remote.id)
+            AND (NOT EXISTS (SELECT 1 FROM sending)
+                OR NOT EXISTS (SELECT 1 FROM sending WHERE sending.item = remote.id))
         ORDER BY name, id LIMIT ?
         """
 

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 /// The remote tree: what the server last said.
@@ -107,24 +108,36 @@ enum RemoteTable {
     static func write(listing items: [RemoteItem], _ database: Database) throws {
         let upsert = try database.prepared(upsertNewer)
         let look = try database.prepared("SELECT 1 FROM synced WHERE id = ?")
-        for item in items {
+        // Most have no row, and on a device that is just joining hardly anything has.
+        let known = try database.rows("SELECT id FROM synced LIMIT ?", [.integer(Int64(knownLimit))]) {
+            $0.identifier(0, ItemKindTag.self)
+        }
+        let all = known.count < knownLimit ? Set(known) : nil
+        // In the order of the index that is the widest scattered: each of its pages is gone to once.
+        let order = items.indices.sorted { items[$0].id < items[$1].id }
+        for index in order {
+            let item = items[index]
             try upsert.run { bind(item, &$0) }
             if item.content == .folder {
                 try PopulationTable.mark(database, item)
                 try PopulationTable.insertUnlisted(database, item.id)
             }
             // Nothing of it is pending unless it is here.
-            if try look.hasRow([.identifier(item.id)]) { try PendingTable.refresh(database, item.id) }
+            if try all?.contains(item.id) ?? look.hasRow([.identifier(item.id)]) {
+                try PendingTable.refresh(database, item.id)
+            }
         }
     }
+
+    private static let knownLimit = 4096
 
     private static func bind(_ item: RemoteItem, _ row: inout ValueBinder) {
         ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
         row.append(Int64(bitPattern: item.position))
         row.append(item.isDeleted ? 1 : 0)
-        row.append(.text(item.author))
+        row.append(text: item.author)
         row.append(item.edited.nanoseconds)
-        if item.conflicts.isEmpty { row.appendNull() } else { row.append(.blob(VersionCoding.encode(item.conflicts))) }
+        if item.conflicts.isEmpty { row.appendNull() } else { row.append(VersionCoding.encode(item.conflicts)) }
     }
 
     static func fetch(_ database: Database, _ id: ItemID) throws -> RemoteItem? {

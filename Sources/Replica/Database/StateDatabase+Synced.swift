@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 /// The synced tree: what this device and the server last agreed on.
@@ -95,7 +96,7 @@ enum SyncedTable {
             try upsert.run { row in
                 ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
                 if let local = item.local {
-                    row.append(.blob(local.key.bytes))
+                    row.append(local.key.bytes)
                     row.append(local.size)
                     row.append(local.modified.nanoseconds)
                     row.append(local.changed.nanoseconds)

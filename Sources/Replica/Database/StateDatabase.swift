@@ -1,4 +1,5 @@
 internal import GRDB
+internal import SQLiteRows
 
 /// The device's knowledge of one container: the remote and the synced tree, and what else must survive a restart.
 ///
@@ -9,6 +10,7 @@ package final class StateDatabase: Sendable {
     private let pool: DatabasePool
 
     package init(path: String) throws(ReplicaError) {
+        SQLiteSettings.apply()
         var configuration = Configuration()
         configuration.label = "state database"
         configuration.foreignKeysEnabled = false
@@ -19,6 +21,8 @@ package final class StateDatabase: Sendable {
             try database.execute(sql: "PRAGMA synchronous = NORMAL")
             // 32 MiB a connection; a negative number counts KiB.
             try database.execute(sql: "PRAGMA cache_size = -32768")
+            // 64 MiB of log until it is written back: pages that many transactions touch, those of the ids, are written back once.
+            try database.execute(sql: "PRAGMA wal_autocheckpoint = 16384")
             try database.execute(sql: "PRAGMA journal_size_limit = 67108864")
         }
         do {

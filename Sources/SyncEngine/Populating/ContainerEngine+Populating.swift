@@ -151,8 +151,8 @@ extension ContainerEngine {
 
     // MARK: The first listing
 
-    /// Requests under way at the same time: while one is written down, the server and the decoder are at the next ones.
-    private static let questions = 3
+    /// Requests under way at the same time: while some are written down, the server and the decoder are at the next ones.
+    private static let questions = 8
 
     /// Asks for all folders, one after the other, those first that somebody waits for.
     func listFolders() async throws(CloudError) {
@@ -187,24 +187,69 @@ extension ContainerEngine {
         _ = try? populator.entries(of: replica.tree.rootKey)
     }
 
+    /// - Returns: when what was answered is written down.
     private func ask(_ question: FirstListing.Question) async -> CloudError? {
+        let page: ChildrenPage
         do throws(CloudError) {
             if Task.isCancelled { throw .cancelled }
-            let page = try await cloud.children(container.id, of: question.folders, after: question.after)
-            noteRefused(page.refused)
-            let complete = Array(question.folders.prefix(page.complete))
-            do {
-                try replica.database.write(listing: page.items, manifests: page.manifests, complete: complete)
-            } catch {
-                throw .offline("the device's database: \(error)")
-            }
-            populator.cloudChanged(in: page.items.map(\.place.parent))
-            let found = page.items.filter { $0.content == .folder }.map(\.id)
-            listing.answered(question, complete: page.complete, last: page.last, found: found)
-            return nil
+            page = try await cloud.children(container.id, of: question.folders, after: question.after)
         } catch {
             listing.failed(question)
             return error
         }
+        return await withCheckedContinuation { continuation in
+            listingInbox.append(ListingAnswer(question: question, page: page, written: continuation))
+            guard !isWritingListing else { return }
+            isWritingListing = true
+            Task { await self.writeListing() }
+        }
     }
+
+    /// Writes down all answers that are here, and those that come meanwhile: one transaction for many touches the scattered pages of the
+    /// ids once, and these are what it takes its time for.
+    private func writeListing() async {
+        while !listingInbox.isEmpty {
+            let answers = listingInbox
+            listingInbox = []
+            let replica = replica
+            // Beside the engine, which asks for the next ones.
+            let pool = BlockingPool.shared
+            var failure: CloudError?
+            do {
+                try await pool.run {
+                    try replica.database.write(
+                        listing: answers.flatMap(\.page.items),
+                        manifests: answers.reduce(into: [:]) { $0.merge($1.page.manifests) { _, new in new } },
+                        complete: answers.flatMap { $0.question.folders.prefix($0.page.complete) }
+                    )
+                }
+            } catch {
+                failure = .offline("the device's database: \(error)")
+            }
+            for answer in answers {
+                note(answer, failure)
+                answer.written.resume(returning: failure)
+            }
+        }
+        isWritingListing = false
+    }
+
+    private func note(_ answer: ListingAnswer, _ failure: CloudError?) {
+        let (question, page) = (answer.question, answer.page)
+        guard failure == nil else { return listing.failed(question) }
+        noteRefused(page.refused)
+        populator.cloudChanged(in: Set(page.items.lazy.map(\.place.parent)))
+        // In the order in which a walk comes to them, which may be right behind.
+        let found = page.items.filter { $0.content == .folder }
+            .map { (order: CloudListing.offset(of: $0.place.name), id: $0.id) }
+            .sorted { $0.order < $1.order }.map(\.id)
+        listing.answered(question, complete: page.complete, last: page.last, found: found)
+    }
+}
+
+/// What the cloud said of some folders, and who waits for it to be written down.
+struct ListingAnswer: Sendable {
+    let question: FirstListing.Question
+    let page: ChildrenPage
+    let written: CheckedContinuation<CloudError?, Never>
 }

@@ -16,8 +16,12 @@ package struct Digest<Kind>: Hashable, Sendable, Comparable {
         self.words = words
     }
 
-    package var bytes: [UInt8] {
-        withUnsafeBytes(of: (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)) { Array($0) }
+    package var bytes: [UInt8] { withBytes { Array($0) } }
+
+    /// The 32 bytes, without an array of them.
+    @inlinable
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeBytes(of: (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian), body)
     }
 
     package static func == (left: Self, right: Self) -> Bool { left.words == right.words }

@@ -36,7 +36,13 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
         self.init(high: words.0, low: words.1)
     }
 
-    package var bytes: [UInt8] { withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) } }
+    package var bytes: [UInt8] { withBytes { Array($0) } }
+
+    /// The 16 bytes, without an array of them.
+    @inlinable
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
+    }
 
     package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
 }

@@ -25,13 +25,15 @@ package struct Manifest: Hashable, Sendable {
     package var encoded: [UInt8] {
         var result = [UInt8]()
         result.reserveCapacity(entries.count * 36)
-        for entry in entries {
-            result.append(contentsOf: entry.chunk.bytes)
-            for shift in stride(from: UInt32(24), through: 0, by: -8) {
-                result.append(UInt8(truncatingIfNeeded: entry.length >> shift))
-            }
-        }
+        appendEncoded(to: &result)
         return result
+    }
+
+    package func appendEncoded(to bytes: inout [UInt8]) {
+        for entry in entries {
+            entry.chunk.withBytes { bytes.append(contentsOf: $0) }
+            withUnsafeBytes(of: entry.length.bigEndian) { bytes.append(contentsOf: $0) }
+        }
     }
 
     /// `nil` for anything but whole entries with lengths in 1...maximumChunkSize.

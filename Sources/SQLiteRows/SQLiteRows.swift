@@ -1,9 +1,9 @@
-internal import GRDB
+package import GRDB
 internal import GRDBSQLite
-internal import UbiquityModel
+package import UbiquityModel
 
 /// A parameter of a statement.
-enum SQLValue {
+package enum SQLValue {
     case null
     case integer(Int64)
     case text(String)
@@ -11,31 +11,41 @@ enum SQLValue {
     /// The 16 bytes of an identifier.
     case words(UInt64, UInt64)
 
-    static func identifier<Kind>(_ id: Identifier<Kind>) -> SQLValue { .words(id.high, id.low) }
+    package static func identifier<Kind>(_ id: Identifier<Kind>) -> SQLValue { .words(id.high, id.low) }
 }
 
 /// The current row of a statement that is being stepped through. Not to be kept.
 ///
 /// Rows go straight to and from SQLite: through GRDB's values and rows a row took three times as long (1,000,000 rows:
 /// 53 s).
-struct SQLRow {
+package struct SQLRow {
     fileprivate let statement: OpaquePointer
 
     /// `nil` for NULL.
-    func blob(_ index: Int) -> [UInt8]? {
-        guard sqlite3_column_type(statement, Int32(index)) != SQLITE_NULL else { return nil }
+    package func blob(_ index: Int) -> [UInt8]? { bytes(index).map { Array($0) } }
+
+    /// Those of a blob or text, as long as the row is the current one; `nil` for NULL.
+    package func bytes(_ index: Int) -> UnsafeRawBufferPointer? {
+        guard !isNull(index) else { return nil }
         let bytes = sqlite3_column_blob(statement, Int32(index))
-        return Array(UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(statement, Int32(index)))))
+        return UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(statement, Int32(index))))
+    }
+
+    package func isNull(_ index: Int) -> Bool { sqlite3_column_type(statement, Int32(index)) == SQLITE_NULL }
+
+    /// As the statement calls it.
+    package func nameOfColumn(_ index: Int) -> String {
+        sqlite3_column_name(statement, Int32(index)).map { String(cString: $0) } ?? "\(index)"
     }
 
     /// 0 for NULL. The tables are STRICT: a column of integers holds nothing else.
-    func integer(_ index: Int) -> Int64 { sqlite3_column_int64(statement, Int32(index)) }
+    package func integer(_ index: Int) -> Int64 { sqlite3_column_int64(statement, Int32(index)) }
 
     /// Empty for NULL.
-    func text(_ index: Int) -> String { String(decoding: blob(index) ?? [], as: UTF8.self) }
+    package func text(_ index: Int) -> String { bytes(index).map { String(decoding: $0, as: UTF8.self) } ?? "" }
 
     /// `nil` for anything but 16 bytes.
-    func identifier<Kind>(_ index: Int, _ kind: Kind.Type) -> Identifier<Kind>? {
+    package func identifier<Kind>(_ index: Int, _ kind: Kind.Type) -> Identifier<Kind>? {
         guard let bytes = sqlite3_column_blob(statement, Int32(index)),
             sqlite3_column_bytes(statement, Int32(index)) == 16
         else {
@@ -50,9 +60,9 @@ struct SQLRow {
 
 /// Statements are prepared once a connection, by GRDB. The number of values must be that of the statement's parameters.
 extension Database {
-    func run(_ sql: String, _ values: [SQLValue]) throws { try step(sql, values) { _ in false } }
+    package func run(_ sql: String, _ values: [SQLValue]) throws { try step(sql, values) { _ in false } }
 
-    func rows<Element>(
+    package func rows<Element>(
         _ sql: String,
         _ values: [SQLValue] = [],
         _ decode: (SQLRow) throws -> Element
@@ -65,8 +75,11 @@ extension Database {
         return result
     }
 
-    func row<Element>(_ sql: String, _ values: [SQLValue] = [], _ decode: (SQLRow) throws -> Element) throws -> Element?
-    {
+    package func row<Element>(
+        _ sql: String,
+        _ values: [SQLValue] = [],
+        _ decode: (SQLRow) throws -> Element
+    ) throws -> Element? {
         var result: Element?
         try step(sql, values) { row in
             result = try decode(row)
@@ -76,12 +89,12 @@ extension Database {
     }
 
     /// A statement that is about to run many times: looking it up by its text takes as long as a short one runs.
-    func prepared(_ sql: String) throws -> PreparedStatement {
+    package func prepared(_ sql: String) throws -> PreparedStatement {
         PreparedStatement(database: self, statement: try cachedStatement(sql: sql))
     }
 
     /// Steps until the end, or until `body` wants no more rows.
-    private func step(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
+    package func step(_ sql: String, _ values: [SQLValue], _ body: (SQLRow) throws -> Bool) throws {
         try step(try cachedStatement(sql: sql), values, body)
     }
 
@@ -112,31 +125,37 @@ extension Database {
 }
 
 /// Not to be kept longer than the transaction.
-struct PreparedStatement {
+package struct PreparedStatement {
     fileprivate let database: Database
     fileprivate let statement: Statement
 
-    func run(_ values: [SQLValue]) throws { try database.step(statement, values) { _ in false } }
+    package func run(_ values: [SQLValue]) throws { try database.step(statement, values) { _ in false } }
 
     /// Without an array of the values: for a million rows.
-    func run(_ bind: (inout ValueBinder) -> Void) throws {
+    package func run(_ bind: (inout ValueBinder) -> Void) throws {
         try withExtendedLifetime(statement) {
-            var binder = ValueBinder(statement: statement.sqliteStatement)
-            defer { sqlite3_reset(statement.sqliteStatement) }
-            bind(&binder)
-            try database.check(binder.code)
-            while true {
-                switch sqlite3_step(statement.sqliteStatement) {
-                case SQLITE_ROW: continue
-                case SQLITE_DONE: return
-                case let code: try database.check(code)
+            try withUnsafeTemporaryAllocation(byteCount: ValueBinder.room, alignment: 1) { room in
+                var binder = ValueBinder(statement: statement.sqliteStatement, room: room)
+                defer {
+                    sqlite3_reset(statement.sqliteStatement)
+                    // They lead into `room`.
+                    sqlite3_clear_bindings(statement.sqliteStatement)
+                }
+                bind(&binder)
+                try database.check(binder.code)
+                while true {
+                    switch sqlite3_step(statement.sqliteStatement) {
+                    case SQLITE_ROW: continue
+                    case SQLITE_DONE: return
+                    case let code: try database.check(code)
+                    }
                 }
             }
         }
     }
 
     /// Whether there is any row.
-    func hasRow(_ values: [SQLValue]) throws -> Bool {
+    package func hasRow(_ values: [SQLValue]) throws -> Bool {
         var result = false
         try database.step(statement, values) { _ in
             result = true
@@ -147,37 +166,68 @@ struct PreparedStatement {
 }
 
 /// Binds a statement's parameters one after the other; keeps the first error.
-struct ValueBinder {
+package struct ValueBinder {
+    /// Bytes of a row that are kept here, where SQLite need not copy each value into memory of its own.
+    fileprivate static let room = 1024
+
     fileprivate let statement: OpaquePointer
+    private let room: UnsafeMutableRawBufferPointer
+    private var used = 0
     private var index: Int32 = 0
     private(set) var code = SQLITE_OK
 
-    fileprivate init(statement: OpaquePointer) { self.statement = statement }
-
-    mutating func append(_ value: SQLValue) {
-        index += 1
-        note(value.bind(to: statement, at: index))
+    fileprivate init(statement: OpaquePointer, room: UnsafeMutableRawBufferPointer) {
+        self.statement = statement
+        self.room = room
     }
 
-    mutating func append(_ value: Int64) {
+    package mutating func append(_ value: Int64) {
         index += 1
         note(sqlite3_bind_int64(statement, index, value))
     }
 
-    mutating func appendNull() {
+    package mutating func appendNull() {
         index += 1
         note(sqlite3_bind_null(statement, index))
     }
 
-    mutating func append<Kind>(_ id: Identifier<Kind>) { append(.words(id.high, id.low)) }
+    package mutating func append<Kind>(_ id: Identifier<Kind>) { id.withBytes { append($0) } }
 
-    mutating func append<Kind>(_ digest: Digest<Kind>) {
+    package mutating func append<Kind>(_ digest: Digest<Kind>) { digest.withBytes { append($0) } }
+
+    /// As a blob.
+    package mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
+
+    package mutating func append(text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            index += 1
+            let (address, lifetime) = kept(UnsafeRawBufferPointer(bytes))
+            note(
+                sqlite3_bind_text(
+                    statement,
+                    index,
+                    address?.assumingMemoryBound(to: CChar.self),
+                    Int32(bytes.count),
+                    lifetime
+                )
+            )
+        }
+    }
+
+    private mutating func append(_ bytes: UnsafeRawBufferPointer) {
         index += 1
-        let words = digest.words
-        let result = withUnsafeBytes(
-            of: (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
-        ) { sqlite3_bind_blob(statement, index, $0.baseAddress, 32, SQLValue.copied) }
-        note(result)
+        let (address, lifetime) = kept(bytes)
+        note(sqlite3_bind_blob(statement, index, address, Int32(bytes.count), lifetime))
+    }
+
+    /// Where the bytes are while the statement runs. Never without an address, which would bind NULL.
+    private mutating func kept(_ bytes: UnsafeRawBufferPointer) -> (UnsafeRawPointer?, sqlite3_destructor_type?) {
+        guard bytes.count <= room.count - used else { return (bytes.baseAddress, SQLValue.copied) }
+        let place = UnsafeMutableRawBufferPointer(rebasing: room[used..<room.count])
+        place.copyMemory(from: bytes)
+        used += bytes.count
+        return (UnsafeRawPointer(place.baseAddress ?? room.baseAddress), nil)
     }
 
     private mutating func note(_ result: Int32) {
