@@ -51,7 +51,7 @@ extension CloudClient {
             for try await buffer in response.body {
                 buffer.withUnsafeReadableBytes { decoder.append($0) }
                 while let message = try decoder.next() {
-                    let frame = try ChunkFrame(wire: try WireChunkFrame(body: message))
+                    let frame = try ChunkFrame(body: message)
                     guard frame.chunk == awaited.popFirst() else {
                         throw CloudError.malformed("a chunk that was not asked for")
                     }

@@ -215,7 +215,30 @@ import UbiquityModel
     func `a frame whose lengths cannot be is refused`(length: UInt32, isCompressed: Bool, bytes: Int) throws {
         let data = [UInt8](repeating: 1, count: bytes)
         let wire = WireChunkFrame(chunk: try Samples.digest(1), length: length, isCompressed: isCompressed, data: data)
-        #expect(throws: WireError.self) { try wire.decoded() }
+        let error = #expect(throws: WireError.self) { try wire.decoded() }
+        let body = try wire.body
+        #expect(throws: error) { try WireChunkFrame.parts(of: body) }
+    }
+
+    @Test(arguments: [(UInt32(1), false, 1), (127, false, 127), (128, true, 128), (262_144, false, 262_144)])
+    func `a frame has the bytes of generated code, and is read from them`(
+        length: UInt32,
+        isCompressed: Bool,
+        bytes: Int
+    ) throws {
+        let data = [UInt8](repeating: 7, count: bytes)
+        let chunk: ChunkID = try Samples.digest(200)
+        let wire = WireChunkFrame(chunk: chunk, length: length, isCompressed: isCompressed, data: data)
+        let body = try wire.body
+        let head = WireChunkFrame.head(chunk: chunk, length: length, isCompressed: isCompressed, dataCount: bytes)
+        #expect(head + data == LengthPrefix.encode(body))
+        // A field of a newer version goes the general way.
+        for body in [body, body + [0xA0, 0x06, 0x01]] {
+            #expect(try WireChunkFrame.parts(of: body) == (chunk, length, isCompressed, data))
+        }
+        for cut in [0, 1, 34, body.count - 1] {
+            #expect(throws: WireError.self) { try WireChunkFrame.parts(of: Array(body.prefix(cut))) }
+        }
     }
 
     @Test func `random bytes are an error, never a crash`() {

@@ -16,9 +16,14 @@ struct FrameBody: AsyncSequence, Sendable {
             guard !rest.isEmpty else { return nil }
             var buffer = ByteBuffer()
             while buffer.readableBytes < FrameBody.pieceBytes, let frame = rest.popFirst() {
-                let message = try WireChunkFrame(frame).body
-                buffer.writeBytes(LengthPrefix.prefix(length: message.count))
-                buffer.writeBytes(message)
+                let head = WireChunkFrame.head(
+                    chunk: frame.chunk,
+                    length: frame.length,
+                    isCompressed: frame.isCompressed,
+                    dataCount: frame.data.count
+                )
+                buffer.writeBytes(head)
+                buffer.writeBytes(frame.data)
             }
             return buffer
         }
@@ -34,8 +39,8 @@ extension WireChunkFrame {
 }
 
 extension ChunkFrame {
-    init(wire: WireChunkFrame) throws(WireError) {
-        let (chunk, length, isCompressed, data) = try wire.decoded()
+    init(body: [UInt8]) throws(WireError) {
+        let (chunk, length, isCompressed, data) = try WireChunkFrame.parts(of: body)
         self.init(chunk: chunk, length: length, isCompressed: isCompressed, data: data)
     }
 }

@@ -44,7 +44,7 @@ extension CloudService {
         for try await buffer in request.body {
             buffer.withUnsafeReadableBytes { decoder.append($0) }
             while let message = try decoder.next() {
-                let frame = try ChunkFrame(received: try WireChunkFrame(body: message))
+                let frame = try ChunkFrame(received: message)
                 groupBytes += frame.data.count
                 group.append(frame)
                 if groupBytes >= Self.uploadGroupBytes {
@@ -126,14 +126,14 @@ extension CloudService {
                     "chunk \(record.chunk) is damaged on the server's disk (pack \(record.pack), offset \(record.offset))"
                 )
             }
-            let frame = try WireChunkFrame(
+            let head = WireChunkFrame.head(
                 chunk: record.chunk,
                 length: record.length,
                 isCompressed: record.isCompressed,
-                data: content.data
-            ).body
-            buffer.writeBytes(LengthPrefix.prefix(length: frame.count))
-            buffer.writeBytes(frame)
+                dataCount: content.data.count
+            )
+            buffer.writeBytes(head)
+            buffer.writeBytes(content.data)
         }
         return buffer
     }

@@ -150,52 +150,47 @@ struct Downloader: Sendable {
             places[entry.chunk, default: []].append(entry.range)
         }
         let wanted = places
-        let failure = Mutex<FillError?>(nil)
         let received = Mutex(0)
-        do {
-            try await cloud.fetch(container, chunks: order) { frame in
-                do {
-                    try await self.write(frame, at: wanted[frame.chunk] ?? [], into: destination)
-                } catch let error as FillError {
-                    failure.withLock { $0 = error }
-                    throw error
-                }
-                received.withLock { $0 += 1 }
-                meter.countReceived(Int64(frame.data.count))
-                meter.advance(token, by: Int64(frame.length))
-                written(frame.chunk)
-            }
-        } catch {
-            if let failure = failure.withLock({ $0 }) { throw failure }
-            throw .cloud(error)
+        // While one chunk is verified and written, the next ones arrive.
+        let lane = FrameLane { [self] frame in
+            let failure = write(frame, at: wanted[frame.chunk] ?? [], into: destination)
+            guard failure == nil else { return failure }
+            received.withLock { $0 += 1 }
+            meter.countReceived(Int64(frame.data.count))
+            meter.advance(token, by: Int64(frame.length))
+            written(frame.chunk)
+            return nil
         }
+        var problem: CloudError?
+        do {
+            try await cloud.fetch(container, chunks: order) { frame in try await lane.add(frame) }
+        } catch { problem = error }
+        if let failure = await lane.end() { throw failure }
+        if let problem { throw .cloud(problem) }
         guard received.withLock({ $0 }) == order.count else {
             throw .cloud(.malformed("chunks are missing from the answer"))
         }
     }
 
+    /// Blocks on the disk, and computes.
     private func write(
         _ frame: ChunkFrame,
         at ranges: [Range<Int64>],
         into destination: some ContentDestination
-    ) async throws {
-        let key = key
-        let failure = try await BlockingPool.shared.run { () -> FillError? in
-            let plain: [UInt8]
-            do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { return .corrupted("\(error)") }
-            for range in ranges {
-                guard range.upperBound - range.lowerBound == Int64(plain.count) else {
-                    return .corrupted("chunk \(frame.chunk) has another length than its manifest says")
-                }
-                do {
-                    try plain.withUnsafeBytes { try destination.write($0, at: range.lowerBound) }
-                } catch {
-                    return (error as? Errno).map { .system($0) } ?? .corrupted("\(error)")
-                }
+    ) -> FillError? {
+        let plain: [UInt8]
+        do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { return .corrupted("\(error)") }
+        for range in ranges {
+            guard range.upperBound - range.lowerBound == Int64(plain.count) else {
+                return .corrupted("chunk \(frame.chunk) has another length than its manifest says")
             }
-            return nil
+            let failure = plain.withUnsafeBytes { bytes -> Errno? in
+                do throws(Errno) { try destination.write(bytes, at: range.lowerBound) } catch { return error }
+                return nil
+            }
+            if let failure { return .system(failure) }
         }
-        if let failure { throw failure }
+        return nil
     }
 
     /// Database and disk, off the cooperative pool.
