@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -216,4 +217,9 @@ int64_t clinux_getdents(int descriptor, void *buffer, size_t size) {
 
 int64_t clinux_readlink_at(int directory, const char *name, char *buffer, size_t size) {
     return RETRY(readlinkat(directory, name, buffer, size));
+}
+
+int clinux_memory_file(int may_be_sealed) {
+    int descriptor = memfd_create("ubiquity", MFD_CLOEXEC | (may_be_sealed ? MFD_ALLOW_SEALING : 0));
+    return descriptor < 0 ? -errno : descriptor;
 }

@@ -5,7 +5,9 @@
 #include <linux/fuse.h>
 #include <string.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
@@ -13,8 +15,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 // linux/fuse.h of 6.9 and later.
@@ -25,6 +29,10 @@ struct backing_map {
 };
 #define BACKING_OPEN _IOW(229, 1, struct backing_map)
 #define BACKING_CLOSE _IOW(229, 2, uint32_t)
+
+// Filesystems that linux/magic.h does not name.
+enum { JFS_MAGIC = 0x3153464a, ZFS_MAGIC = 0x2fc12fc1 };
+#define BCACHEFS_MAGIC 0xca451a4eUL
 
 _Static_assert(sizeof(struct fuse_entry_out) == sizeof(uint64_t[16]), "fuse_entry_out");
 _Static_assert(sizeof(struct fuse_open_out) == sizeof(struct clinux_fuse_opened), "fuse_open_out");
@@ -103,7 +111,7 @@ int64_t clinux_receive_descriptors(int socket, void *message, size_t size, int *
     struct iovec part = {.iov_base = message, .iov_len = size};
     struct msghdr envelope = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
-    ssize_t received = recvmsg(socket, &envelope, MSG_CMSG_CLOEXEC);
+    ssize_t received = recvmsg(socket, &envelope, MSG_CMSG_CLOEXEC | MSG_TRUNC);
     int error = errno;
     size_t room = *count;
     *count = 0;
@@ -121,11 +129,45 @@ int64_t clinux_receive_descriptors(int socket, void *message, size_t size, int *
     return received;
 }
 
+static int64_t now_milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t clinux_receive_answer(int socket, void *message, size_t size, int milliseconds) {
+    int64_t deadline = now_milliseconds() + milliseconds;
+    for (;;) {
+        // Readers of the driver are woken by a signal now and then: that must leave no answer behind.
+        ssize_t received = recv(socket, message, size, MSG_DONTWAIT);
+        if (received >= 0) return received;
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN) return -errno;
+        int64_t left = deadline - now_milliseconds();
+        if (left <= 0) return -ETIMEDOUT;
+        struct pollfd entry = {.fd = socket, .events = POLLIN};
+        if (poll(&entry, 1, (int)left) < 0 && errno != EINTR) return -errno;
+    }
+}
+
+int64_t clinux_last_answer(int socket, void *message, size_t size) {
+    // In this order: what the peer sends from now on fails over there, and what it has sent before is found here.
+    (void)shutdown(socket, SHUT_RD);
+    ssize_t received = recv(socket, message, size, MSG_DONTWAIT);
+    return received < 0 ? -errno : received;
+}
+
+void clinux_limit_sending(int socket, int seconds) {
+    struct timeval limit = {.tv_sec = seconds};
+    (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
 int clinux_connect_packets(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
-    int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    // Not blocking: else it would wait for room in the queue of a listener that has stopped accepting.
+    int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0) return -errno;
     if (connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
         int error = errno;
@@ -141,6 +183,13 @@ int clinux_listen_packets(const char *path) {
     strcpy(address.sun_path, path);
     int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (descriptor < 0) return -errno;
+    char folder[sizeof address.sun_path];
+    strcpy(folder, path);
+    char *end = strrchr(folder, '/');
+    if (end && end != folder) {
+        *end = 0;
+        (void)mkdir(folder, 0755);
+    }
     (void)unlink(path);
     if (bind(descriptor, (struct sockaddr *)&address, sizeof address) < 0 || chmod(path, 0666) < 0 || listen(descriptor, 64) < 0) {
         int error = errno;
@@ -160,22 +209,26 @@ int clinux_packets_peer(int socket, uint32_t *user, uint32_t *group) {
 }
 
 int clinux_check_backing_file(int file, uint32_t user) {
-    struct stat status;
-    if (fstat(file, &status) < 0) return -errno;
-    if (!S_ISREG(status.st_mode)) return -EINVAL;
     // The kernel will open it for reading and writing, whatever this descriptor is for: the peer has to have shown that it may.
     int flags = fcntl(file, F_GETFL);
     if (flags < 0) return -errno;
     if ((flags & O_PATH) || (flags & O_ACCMODE) != O_RDWR || (flags & O_APPEND)) return -EACCES;
-    if (status.st_uid != user && user != 0) return -EPERM;
-    // What looks like a file and is none.
+    // Local disks only: filesystems of other programs and machines tell us anything, and of what looks like a file some is none.
     struct statfs filesystem;
     if (fstatfs(file, &filesystem) < 0) return -errno;
     switch ((unsigned long)filesystem.f_type) {
-    case PROC_SUPER_MAGIC: case SYSFS_MAGIC: case DEBUGFS_MAGIC: case TRACEFS_MAGIC: case SECURITYFS_MAGIC: case BPF_FS_MAGIC:
-    case CGROUP_SUPER_MAGIC: case CGROUP2_SUPER_MAGIC: return -EINVAL;
-    default: return 0;
+    case EXT4_SUPER_MAGIC: case BTRFS_SUPER_MAGIC: case XFS_SUPER_MAGIC: case F2FS_SUPER_MAGIC: case NILFS_SUPER_MAGIC:
+    case TMPFS_MAGIC: case OVERLAYFS_SUPER_MAGIC: case JFS_MAGIC: case BCACHEFS_MAGIC: case ZFS_MAGIC: break;
+    default: return -EOPNOTSUPP;
     }
+    struct stat status;
+    if (fstat(file, &status) < 0) return -errno;
+    if (!S_ISREG(status.st_mode)) return -EINVAL;
+    if (status.st_uid != user && user != 0) return -EPERM;
+    // The kernel looks at seals when the file itself is mapped, not when it is mapped through another: whoever binds a file and seals it
+    // then, and passes it on as one that nobody changes any more, could still change it. Files that can never be sealed have this one.
+    int seals = fcntl(file, F_GET_SEALS);
+    return seals < 0 || seals == F_SEAL_SEAL ? 0 : -EPERM;
 }
 
 int clinux_check_connection(int connection) {
@@ -184,11 +237,25 @@ int clinux_check_connection(int connection) {
     return S_ISCHR(status.st_mode) && status.st_rdev == makedev(10, 229) ? 0 : -EINVAL;
 }
 
+int clinux_keep_binding_rights(void) {
+    // The kernel remembers the rights of whoever binds a file, and uses them for each access: nothing of root's but the one may be left.
+    if (setgroups(0, NULL) < 0) return -errno;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    memset(data, 0, sizeof data);
+    const int kept[] = {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID};
+    for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) {
+        data[CAP_TO_INDEX(kept[index])].permitted |= CAP_TO_MASK(kept[index]);
+        data[CAP_TO_INDEX(kept[index])].effective |= CAP_TO_MASK(kept[index]);
+    }
+    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
 int clinux_become_for_files(uint32_t user, uint32_t group) {
-    // Leaving fsuid 0 takes the rights over files (CAP_DAC_OVERRIDE and its like) out of the effective set, and coming back returns them.
     (void)setfsgid(group);
     (void)setfsuid(user);
-    return setfsuid(user) == (int)user ? 0 : -EPERM;
+    // They tell of no failure but by what is set afterwards.
+    return setfsuid(user) == (int)user && setfsgid(group) == (int)group ? 0 : -EPERM;
 }
 
 int clinux_check_unused(int file, int reads) {

@@ -202,7 +202,9 @@ extension UbiquityService {
                 containerName: entry.container,
                 showVersions: entry.options.contains("show_versions"),
                 options: entry.options.filter { $0 != "show_versions" },
-                mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) })
+                mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) }),
+                helperPath: getenv("UBIQUITY_PASSTHROUGH_HELPER").map { String(cString: $0) }
+                    ?? MountConfiguration.usualHelperPath
             ),
             replica: replica,
             host: host,

@@ -74,7 +74,8 @@ package final class Mount: Sendable {
         configuration.mountPoint = point.path
         let passthrough =
             configuration.mode == .best
-            ? PassthroughTrial(replica: replica, logger: logger).run() : .unavailable(.notWanted)
+            ? PassthroughTrial(replica: replica, helperPath: configuration.helperPath, logger: logger).run()
+            : .unavailable(.notWanted)
         let filesystem: Filesystem
         do throws(Errno) {
             filesystem = try Filesystem(

@@ -9,6 +9,11 @@ package struct MountConfiguration: Sendable {
     package var options: [String]
 
     package var mode: DriverMode
+    /// The socket of the passthrough helper.
+    package var helperPath: String
+
+    /// Where systemd has it listen.
+    package static let usualHelperPath = "/run/ubiquity/passthrough.socket"
 
     var letsOthersIn: Bool { options.contains { $0 == "allow_other" || $0 == "allow_root" } }
 
@@ -17,9 +22,11 @@ package struct MountConfiguration: Sendable {
         containerName: String,
         showVersions: Bool = false,
         options: [String] = [],
-        mode: DriverMode = .best
+        mode: DriverMode = .best,
+        helperPath: String = MountConfiguration.usualHelperPath
     ) {
         self.mode = mode
+        self.helperPath = helperPath
         self.mountPoint = mountPoint
         self.containerName = containerName
         self.showVersions = showVersions

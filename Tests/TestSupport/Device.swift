@@ -8,17 +8,20 @@ package final class Device: Sendable {
     package let home: String
     package let mountPoint: String
     package let environment: [String: String]
+    /// Whose processes its own are, if not the test's.
+    private let user: OrdinaryUser?
 
-    init(_ name: String, site: Site, parent: String) {
+    init(_ name: String, site: Site, parent: String, user: OrdinaryUser? = nil, variables: [String: String] = [:]) {
         self.name = name
         self.site = site
+        self.user = user
         // A device on a machine with several is told apart by the last component.
         home = parent + "/" + name
         mountPoint = parent + "/" + name + "-mount"
         var environment = Command.plainEnvironment
         environment["HOME"] = site.userFolder
         environment["UBIQUITY_HOME"] = home
-        self.environment = environment
+        self.environment = environment.merging(variables) { $1 }
     }
 
     /// The path of an item in the mount.
@@ -27,7 +30,7 @@ package final class Device: Sendable {
     // MARK: - Running the program
 
     package func start(_ words: [String], folder: String = "/") throws -> Command {
-        try site.start([TestSettings.binary] + words, environment: environment, folder: folder)
+        try startProcess([user?.binary ?? TestSettings.binary] + words, environment, folder)
     }
 
     @discardableResult
@@ -63,11 +66,17 @@ package final class Device: Sendable {
     }
 
     package func startShell(_ script: String) throws -> Command {
-        try site.start(["bash", "-euo", "pipefail", "-c", script], environment: shellEnvironment, folder: mountPoint)
+        try startProcess(["bash", "-euo", "pipefail", "-c", script], shellEnvironment, mountPoint)
+    }
+
+    private func startProcess(_ words: [String], _ environment: [String: String], _ folder: String) throws -> Command {
+        // The folder may be one that root cannot enter: a mount of an ordinary user.
+        guard let user else { return try site.start(words, environment: environment, folder: folder) }
+        return try site.start(user.prefix + ["env", "-C", folder] + words, environment: environment)
     }
 
     private var shellEnvironment: [String: String] {
-        environment.merging(["UBIQUITY": TestSettings.binary]) { $1 }
+        environment.merging(["UBIQUITY": user?.binary ?? TestSettings.binary]) { $1 }
     }
 
     // MARK: - Life

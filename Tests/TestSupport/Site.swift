@@ -38,6 +38,11 @@ package final class Site: Sendable {
         Device(name, site: self, parent: parent ?? folder)
     }
 
+    /// A device of an ordinary user, in a test that root runs.
+    package func device(_ name: String, of user: OrdinaryUser, variables: [String: String] = [:]) -> Device {
+        Device(name, site: self, parent: user.folder, user: user, variables: variables)
+    }
+
     /// Two devices with one container: A with the embedded server, B joined to it.
     package func pair() throws -> (a: Device, b: Device) {
         let a = device("a")

@@ -4,10 +4,16 @@ import Foundation
 package enum TestSettings {
     /// The program under test: `UBIQUITY_TEST_BINARY`, else the release build of this package.
     package static var binary: String {
-        if let path = variable("UBIQUITY_TEST_BINARY") { return path }
-        let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        return package.appending(path: ".build/release/ubiquity").path
+        variable("UBIQUITY_TEST_BINARY") ?? package.appending(path: ".build/release/ubiquity").path
+    }
+
+    /// The passthrough helper (`UBIQUITY_TEST_HELPER`), else as it is built with the tests.
+    package static var helper: String {
+        variable("UBIQUITY_TEST_HELPER") ?? package.appending(path: ".build/debug/ubiquity-passthrough-helper").path
+    }
+
+    private static var package: URL {
+        URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     }
 
     /// Where tests put their folders (`UBIQUITY_TEST_FOLDER`). Short, since a socket's path has at most 107 bytes.

@@ -80,4 +80,7 @@ int clinux_set_modified(int descriptor, int64_t seconds, int64_t nanoseconds);
 int64_t clinux_getdents(int descriptor, void *buffer, size_t size);
 // readlinkat; an empty name means the O_PATH descriptor itself.
 int64_t clinux_readlink_at(int directory, const char *name, char *buffer, size_t size);
+
+// memfd_create: a file that has no name and lies in memory; close-on-exec.
+int clinux_memory_file(int may_be_sealed);
 #endif

@@ -55,16 +55,25 @@ enum { CLINUX_BACKING_OPEN = 1, CLINUX_BACKING_CLOSE = 2 };
 
 // A message of `size` bytes, with descriptors, on a connected socket (SOCK_SEQPACKET).
 int64_t clinux_send_descriptors(int socket, const void *message, size_t size, const int *descriptors, size_t count);
-// At most `*count` descriptors are taken, the number is left there; they close on exec.
+// At most `*count` descriptors are taken, the number is left there; they close on exec. A message that is longer than `size` counts as
+// longer. 0 is the peer's end, or an empty message.
 int64_t clinux_receive_descriptors(int socket, void *message, size_t size, int *descriptors, size_t *count);
-// A connected SOCK_SEQPACKET socket, close-on-exec.
+// A message without descriptors, waited for no longer than this. Interrupts do not end it. -ETIMEDOUT: none came.
+int64_t clinux_receive_answer(int socket, void *message, size_t size, int milliseconds);
+// Ends receiving: gives the message that came nevertheless, if any. A peer that answers later learns that nobody has read it.
+int64_t clinux_last_answer(int socket, void *message, size_t size);
+// How long sending may wait for a peer that does not read.
+void clinux_limit_sending(int socket, int seconds);
+// A connected SOCK_SEQPACKET socket, close-on-exec, that never blocks.
 int clinux_connect_packets(const char *path);
-// A listening one that everybody may connect to; an old socket there is replaced.
+// A listening one that everybody may connect to; an old socket there is replaced, and a missing folder is made.
 int clinux_listen_packets(const char *path);
-// Whether an open file may be bound for this user: a regular file of his on a disk, open for reading and writing. 0 or -errno.
+// Whether an open file may be bound for this user: a regular file of his on a local disk, open for reading and writing. 0 or -errno.
 int clinux_check_backing_file(int file, uint32_t user);
 // Whether it is a connection of the FUSE driver. 0 or -errno.
 int clinux_check_connection(int connection);
-// From now on this thread makes files' accesses as this user, and has no rights of root's over them. 0 or -errno.
+// Gives all rights of this process up but those to bind files, and to be another user for it. Before there are threads. 0 or -errno.
+int clinux_keep_binding_rights(void);
+// From now on this thread's rights over files are this user's. 0 or -errno.
 int clinux_become_for_files(uint32_t user, uint32_t group);
 #endif

@@ -61,6 +61,8 @@ final class Node: Sendable {
         var direct = 0
         var indirect = 0
         var backing = Backing.unbound
+        /// Since the kernel knows the inode, some handle was a direct one.
+        var wasPassed = false
         /// How the inode looked when its change was last noted, while programs may write to it without our seeing it.
         var written: WrittenEvidence?
         /// They did, since the first of them opened it.

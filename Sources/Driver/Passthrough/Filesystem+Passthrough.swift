@@ -62,17 +62,28 @@ extension Filesystem {
 
     private func bind(_ handle: Handle) {
         let node = handle.node
-        var id: Int32?
-        do throws(Errno) {
-            guard let channel = passthrough.setup?.channel else { throw .notSupported }
-            let file = try fileToBind(handle, channel)
-            id = try channel.open(connection: connection.load(ordering: .relaxed), file: file.raw)
+        let backing: Backing
+        do throws(BindingError) {
+            backing = .bound(try boundFile(handle))
         } catch {
             logger.debug("no passthrough for a file", metadata: ["why": "\(error)"])
+            backing =
+                switch error {
+                case .refused: .refused(mayTryAgain: false)
+                case .helperIsAway: .refused(mayTryAgain: true)
+                }
         }
-        let waiting = node.endBinding(id)
-        if id != nil { keepBound(node) }
+        let waiting = node.endBinding(backing)
+        if case .bound = backing { keepBound(node) }
         for continuation in waiting { continuation() }
+    }
+
+    private func boundFile(_ handle: Handle) throws(BindingError) -> Int32 {
+        guard let channel = passthrough.setup?.channel else { throw .refused(.notSupported) }
+        if channel.isResting { throw .helperIsAway }
+        let file: SharedDescriptor
+        do throws(Errno) { file = try fileToBind(handle, channel) } catch { throw .refused(error) }
+        return try channel.open(connection: connection.load(ordering: .relaxed), file: file.raw)
     }
 
     private func fileToBind(_ handle: Handle, _ channel: BackingChannel) throws(Errno) -> SharedDescriptor {

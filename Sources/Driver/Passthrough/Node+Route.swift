@@ -8,8 +8,9 @@ enum Backing: Sendable {
     case binding([@Sendable () -> Void])
     /// Shared by all its opens: the kernel refuses two for one inode.
     case bound(Int32)
-    /// Not this one: its handles are ordinary ones until the kernel forgets the inode.
-    case refused
+    /// Not this one: its handles are ordinary ones until the kernel forgets the inode, or the last of them is closed if another try may
+    /// go better.
+    case refused(mayTryAgain: Bool)
 }
 
 /// How the content gets to a handle that is being opened.
@@ -26,7 +27,7 @@ extension Node {
     enum Choice: Sendable {
         /// Counted: `endRoute` must follow.
         case route(Route)
-        /// The caller binds the backing file, calls `bound` or `cannotBind`, and asks again.
+        /// The caller binds the backing file, calls `endBinding`, and asks again.
         case bind
         /// The continuation runs later, and asks again.
         case waits
@@ -48,12 +49,13 @@ extension Node {
             // While an older streaming handle lives on the kernel refuses the other kind.
             guard state.indirect == 0 || state.direct > 0 else {
                 state.indirect += 1
-                if case .refused = state.backing { return .route(.cached) }
+                if case .refused = state.backing { return .route(state.ordinaryRoute) }
                 return .route(.uncached)
             }
             switch state.backing {
             case .bound(let id):
                 state.direct += 1
+                state.wasPassed = true
                 return .route(.passthrough(id))
             case .unbound:
                 state.backing = .binding([])
@@ -63,16 +65,17 @@ extension Node {
                 return .waits
             case .refused:
                 state.indirect += 1
-                return .route(.cached)
+                return .route(state.ordinaryRoute)
             }
         }
     }
 
+    /// - Parameter backing: bound or refused.
     /// - Returns: the continuations of those that waited.
-    func endBinding(_ id: Int32?) -> [@Sendable () -> Void] {
+    func endBinding(_ backing: Backing) -> [@Sendable () -> Void] {
         state.withLock { state in
             guard case .binding(let waiting) = state.backing else { return [] }
-            state.backing = id.map { .bound($0) } ?? .refused
+            state.backing = backing
             return waiting
         }
     }
@@ -82,6 +85,7 @@ extension Node {
         state.withLock { state in
             guard isDirect else {
                 state.indirect -= 1
+                if state.indirect == 0, case .refused(mayTryAgain: true) = state.backing { state.backing = .unbound }
                 return nil
             }
             state.direct -= 1
@@ -99,4 +103,9 @@ extension Node {
             return id
         }
     }
+}
+
+extension Node.State {
+    /// What the kernel has cached of a file before programs wrote to it past the cache is old, and mappings may still write so.
+    fileprivate var ordinaryRoute: Route { wasPassed ? .uncached : .cached }
 }

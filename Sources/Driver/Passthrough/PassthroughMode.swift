@@ -32,6 +32,8 @@ enum Passthrough: Sendable {
         case kernel
         /// Neither CAP_SYS_ADMIN nor a helper.
         case privilege
+        /// There is one, and it does not answer.
+        case silence
         case refused(Errno)
     }
 
@@ -39,7 +41,12 @@ enum Passthrough: Sendable {
     var description: String {
         switch self {
         case .available(let setup):
-            setup.channel.needsWritableFiles ? "kernel passthrough, by the passthrough helper" : "kernel passthrough"
+            switch setup.channel {
+            case .own: "kernel passthrough"
+            case .helper(let helper) where helper.isAway:
+                "kernel passthrough, but the passthrough helper is away: files take the ordinary way until it is back"
+            case .helper: "kernel passthrough, by the passthrough helper"
+            }
         case .unavailable(let obstacle): "ordinary FUSE (\(obstacle.description))"
         }
     }
@@ -51,6 +58,7 @@ extension Passthrough.Obstacle {
         case .notWanted: "kernel passthrough is switched off by UBIQUITY_DRIVER=ordinary"
         case .kernel: "kernel passthrough needs Linux 6.9 or later"
         case .privilege: "for kernel passthrough install the passthrough helper: Tools/install-passthrough-helper"
+        case .silence: "the passthrough helper does not answer; it is asked again at the next start"
         case .refused(let error): "the kernel refuses passthrough to this disk: \(error)"
         }
     }

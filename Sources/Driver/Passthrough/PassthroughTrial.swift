@@ -9,13 +9,12 @@ import SystemPackage
 /// Finds out whether the kernel passes reads and writes through to the replica's disk, before the real mount: the reply to INIT has to
 /// say so, and it also decides how the kernel caches. A private folder is mounted, one file of the staging folder bound, and all undone.
 struct PassthroughTrial {
-    /// Where systemd has the helper listen.
-    static let helperPath = "/run/ubiquity/passthrough.socket"
-
     let replica: Replica
+    /// Where the helper listens.
+    let helperPath: String
     let logger: Logger
 
-    func run(helperPath: String = Self.helperPath) -> Passthrough {
+    func run() -> Passthrough {
         let channel: BackingChannel
         if clinux_may_administer() != 0 {
             channel = .own
@@ -76,8 +75,15 @@ struct PassthroughTrial {
             guard try session.initialize() else { return .kernel }
             let path = try OwnedDescriptor(reopening: file.descriptor.raw, flags: Int32(CLINUX_O_PATH))
             let bound = channel.needsWritableFiles ? file.descriptor.raw : path.raw
-            let id = try channel.open(connection: session.connection, file: bound)
-            defer { channel.close(connection: session.connection, id: id) }
+            do throws(BindingError) {
+                // The session's end closes it.
+                _ = try channel.open(connection: session.connection, file: bound, isFirst: true)
+            } catch {
+                switch error {
+                case .refused(let why): throw why
+                case .helperIsAway: return .silence
+                }
+            }
             return try tellsUses(file.descriptor.raw) ? nil : .refused(.notSupported)
         } catch {
             logger.debug("no kernel passthrough", metadata: ["why": "\(error)"])
