@@ -26,9 +26,11 @@ package protocol DriverHost: AnyObject, Sendable {
     /// Cheap; the next two are called only while it is true.
     var claimsExist: Bool { get }
     /// `nil`: go on at once. Else `completion` is called exactly once.
+    /// - Parameter mayWait: false for O_NONBLOCK: EAGAIN where it would wait for an explicit claim of another party.
     func openWaits(
         path: ItemPath,
         forWriting: Bool,
+        mayWait: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest?

@@ -9,7 +9,7 @@ package final class Device: Sendable {
     package let mountPoint: String
     package let environment: [String: String]
 
-    init(_ name: String, site: Site, parent: String) {
+    init(_ name: String, site: Site, parent: String, patience: Int?) {
         self.name = name
         self.site = site
         // A device on a machine with several is told apart by the last component.
@@ -18,6 +18,7 @@ package final class Device: Sendable {
         var environment = Command.plainEnvironment
         environment["HOME"] = site.userFolder
         environment["UBIQUITY_HOME"] = home
+        if let patience { environment["UBIQUITY_PATIENCE"] = String(patience) }
         self.environment = environment
     }
 

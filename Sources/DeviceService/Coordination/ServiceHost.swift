@@ -42,10 +42,17 @@ final class ServiceHost: DriverHost {
     func openWaits(
         path: ItemPath,
         forWriting: Bool,
+        mayWait: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest? {
-        broker.openWaits(target(path), forWriting: forWriting, threadID: threadID, completion: completion)
+        broker.openWaits(
+            target(path),
+            forWriting: forWriting,
+            mayWait: mayWait,
+            threadID: threadID,
+            completion: completion
+        )
     }
 
     func entryChangeRefused(paths: [ItemPath], threadID: Int32) -> Bool {

@@ -30,12 +30,12 @@ extension Filesystem {
             deferrals.wait(
                 request,
                 begin: { completion in
-                    let token = host.openWaits(path: path, forWriting: isWriting, threadID: request.thread) { error in
-                        completion(error.map { .failure($0) } ?? .success(()))
-                    }
-                    guard let token, flags & O_NONBLOCK != 0 else { return token }
-                    completion(.failure(.wouldBlock))
-                    return token
+                    host.openWaits(
+                        path: path,
+                        forWriting: isWriting,
+                        mayWait: flags & O_NONBLOCK == 0,
+                        threadID: request.thread
+                    ) { completion($0.map { .failure($0) } ?? .success(())) }
                 },
                 nothing: (),
                 resume: { [self] result in
