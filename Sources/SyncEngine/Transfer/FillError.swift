@@ -15,6 +15,7 @@ enum FillError: Error {
         case .cloud(let error):
             switch error {
             case .offline: .networkDown
+            case .stalled: .timedOut
             case .revoked, .unauthorized: .permissionDenied
             case .notFound: .noSuchFileOrDirectory
             case .tooNew: .protocolError
