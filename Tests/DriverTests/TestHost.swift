@@ -63,6 +63,7 @@ final class TestHost: DriverHost {
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {

@@ -93,13 +93,16 @@ final class ServiceHost: DriverHost {
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
         let content = GatedContent()
         gate.judge(threadID) { [engine] isAllowed in
             guard isAllowed else { return completion(.noData) }
-            let asked = content.proceed { engine.needContent(file, range: range, completion: completion) }
+            let asked = content.proceed {
+                engine.needContent(file, range: range, waitsForAuthor: waitsForAuthor, completion: completion)
+            }
             if !asked { completion(.interrupted) }
         }
         return ContentRequest { content.cancel() }

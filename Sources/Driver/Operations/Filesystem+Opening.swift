@@ -79,7 +79,10 @@ extension Filesystem {
         switch admission {
         case .waits: return
         case .sentAway: request.fail(.stale)
-        case .needsContent: withWholeContent(request, node) { [self] in admit(request, node, flags) }
+        case .needsContent:
+            withWholeContent(request, node, waitsForAuthor: flags & O_NONBLOCK == 0) { [self] in
+                admit(request, node, flags)
+            }
         case .admitted(let facts):
             do throws(Errno) {
                 let handle = try makeHandle(request, node, flags, facts)

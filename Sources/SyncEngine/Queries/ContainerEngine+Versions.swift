@@ -42,7 +42,7 @@ extension ContainerEngine {
             switch error {
             case .cloud(let cloudError): throw translate(cloudError)
             case .system(.noSpace): throw .noSpace
-            case .system, .corrupted, .gone: throw .failed("\(path): \(error)")
+            case .system, .corrupted, .gone, .unsent, .authorGone, .wouldWait: throw .failed("\(path): \(error)")
             }
         }
     }
