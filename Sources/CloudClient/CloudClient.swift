@@ -21,6 +21,11 @@ package final class CloudClient: Cloud {
         try self.init(credentials: credentials, limits: Transport.TimeLimits(), logger: logger)
     }
 
+    /// - Parameter patience: how long a request may make no progress.
+    package convenience init(credentials: Credentials, patience: Duration, logger: Logger) throws(CloudError) {
+        try self.init(credentials: credentials, limits: Transport.TimeLimits(patience: patience), logger: logger)
+    }
+
     /// With other time limits, for tests.
     init(credentials: Credentials, limits: Transport.TimeLimits, logger: Logger) throws(CloudError) {
         transport = try Transport(

@@ -1,7 +1,9 @@
 /// Why the cloud did not do what was asked.
 package enum CloudError: Error, Hashable, Sendable {
-    /// Not reached, or it stopped answering, or it has trouble of its own: worth trying again later.
+    /// Not reached, or it has trouble of its own: worth trying again later.
     case offline(String)
+    /// Reached, but nothing has moved for as long as a request waits for that: worth trying again later, not at once.
+    case stalled(String)
     /// This device was removed from its account.
     case revoked
     /// The token is not (or no longer) known.
@@ -26,6 +28,7 @@ extension CloudError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .offline(let reason): reason
+        case .stalled(let reason): reason
         case .revoked: "this device was removed from its account"
         case .unauthorized(let reason): reason
         case .notFound(let what): what

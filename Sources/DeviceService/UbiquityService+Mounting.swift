@@ -190,6 +190,7 @@ extension UbiquityService {
                 cloud: cloud,
                 claims: broker.claims(of: info.id),
                 deviceName: cloud.credentials.deviceName,
+                patience: Patience.limit,
                 logger: logger,
                 openSession: { () async throws(CloudError) in try await session.open() }
             )

@@ -33,12 +33,12 @@ package actor UbiquityService {
     init(home: HomeDirectories, account: Account, logger: Logger) throws(ControlError) {
         self.home = home
         self.logger = logger
-        do throws(CloudError) { cloud = try CloudClient(credentials: account.credentials, logger: logger) } catch {
-            throw ControlError("account", error)
-        }
+        do throws(CloudError) {
+            cloud = try CloudClient(credentials: account.credentials, patience: Patience.limit, logger: logger)
+        } catch { throw ControlError("account", error) }
         serverIsEmbedded = account.serverIsEmbedded
         session = AccountSession(cloud: cloud, home: home, logger: logger)
-        broker = ClaimBroker(logger: logger)
+        broker = ClaimBroker(openLimit: Patience.limit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)
     }

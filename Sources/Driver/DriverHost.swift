@@ -10,9 +10,11 @@ package protocol DriverHost: AnyObject, Sendable {
     /// Content that a thread reads of a dataless file. Calls `completion` exactly once, on any thread, also inside this call: nil when the
     /// range can be read from the file, or the errno for the program (semantics section 12), ENODATA for one that may not fetch content.
     /// Its waiting is bounded by the host.
+    /// - Parameter waitsForAuthor: false for O_NONBLOCK: what has not reached the cloud yet is EAGAIN at once.
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest
@@ -26,9 +28,11 @@ package protocol DriverHost: AnyObject, Sendable {
     /// Cheap; the next two are called only while it is true.
     var claimsExist: Bool { get }
     /// `nil`: go on at once. Else `completion` is called exactly once.
+    /// - Parameter mayWait: false for O_NONBLOCK: EAGAIN where it would wait for an explicit claim of another party.
     func openWaits(
         path: ItemPath,
         forWriting: Bool,
+        mayWait: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest?

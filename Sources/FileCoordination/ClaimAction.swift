@@ -15,6 +15,8 @@ package enum ClaimAction: Hashable, Sendable {
 package enum ClaimRefusal: Hashable, Sendable {
     /// It waited as long as it may. Who stood in the way.
     case timedOut([ClaimHolder])
+    /// It was not to wait at all. Who stands in the way.
+    case wouldWait([ClaimHolder])
     /// Waiting would close a cycle: it would wait for the first, each waits for the next, and the last is its own.
     case deadlock([ClaimHolder])
     /// The item that was to be read was deleted meanwhile.

@@ -56,6 +56,13 @@ extension ClaimTable {
 }
 
 extension ClaimTable.Blocker {
+    var isExchange: Bool {
+        switch self {
+        case .exchange: true
+        case .held, .waiting, .writer: false
+        }
+    }
+
     var holder: ClaimHolder {
         switch self {
         case .held(let entry, let part): entry.holder(part, isHeld: true)

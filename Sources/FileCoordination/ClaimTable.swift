@@ -58,11 +58,15 @@ package struct ClaimTable: Sendable {
     }
 
     /// A program opens a file. If it does not go on at once, it waits until it is admitted or refused.
-    /// - Parameter timeout: of the wait (`claim-limit`).
+    /// - Parameters:
+    ///   - mayWait: false: it is refused where it would wait for others. The engine's exchange it waits for all the same: that takes a
+    ///     moment, and causes no errors.
+    ///   - timeout: of the wait (`claim-limit`).
     package mutating func open(
         _ area: ClaimArea,
         forWriting: Bool,
         by program: ClaimProgram,
+        mayWait: Bool = true,
         timeout: Duration,
         in situation: ClaimSituation
     ) -> (open: ClaimID, actions: [ClaimAction]) {
@@ -75,9 +79,11 @@ package struct ClaimTable: Sendable {
             family: family(party: nil, purpose: nil, within: program.within),
             deadline: situation.now + timeout
         )
-        guard blockers(of: entry, behind: [], situation.writers, now: situation.now).isEmpty else {
-            return (entry.id, wait(entry, in: situation))
+        let blockers = blockers(of: entry, behind: [], situation.writers, now: situation.now)
+        if !mayWait, blockers.contains(where: { !$0.isExchange }) {
+            return (entry.id, [.refuse(entry.id, .wouldWait(blockers.map(\.holder)))])
         }
+        guard blockers.isEmpty else { return (entry.id, wait(entry, in: situation)) }
         return (entry.id, grant(entry, now: situation.now))
     }
 

@@ -41,7 +41,7 @@ extension ContainerEngine {
             connectionProblem = "\(error)"
             logger.error("the server refuses this device", metadata: ["why": "\(error)"])
             handle(.connectionRefused)
-        case .offline, .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer, .malformed:
+        case .offline, .stalled, .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer, .malformed:
             if connectionProblem == nil { logger.info("connection lost", metadata: ["why": "\(error)"]) }
             connectionProblem = "\(error)"
             handle(.connectionLost(jitter: Double.random(in: 0..<1)))

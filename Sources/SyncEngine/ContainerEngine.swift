@@ -36,7 +36,7 @@ package actor ContainerEngine {
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
     nonisolated let populator: Populator
-    nonisolated let listing = FirstListing()
+    nonisolated let listing: FirstListing
     /// Answers of the first listing that are not written down yet.
     var listingInbox: [ListingAnswer] = []
     var isWritingListing = false
@@ -120,6 +120,7 @@ package actor ContainerEngine {
     /// Items of the cloud that this device cannot represent, in words.
     var refusedItems: Set<String> = []
 
+    /// - Parameter patience: how long programs wait for content, and for what lies in a folder.
     /// - Throws: `EngineError.failed` when the container's key is none.
     package init(
         container: ContainerInfo,
@@ -127,6 +128,7 @@ package actor ContainerEngine {
         cloud: any Cloud,
         claims: any EngineClaims,
         deviceName: String,
+        patience: Duration,
         logger: Logger,
         openSession: @escaping @Sendable () async throws(CloudError) -> CloudSession
     ) throws(EngineError) {
@@ -144,7 +146,10 @@ package actor ContainerEngine {
         downloader = Downloader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         let relay = WholeRelay()
-        let filler = ContentFiller(downloader: downloader, replica: replica, logger: logger) { file, state in
+        listing = FirstListing(patience: patience)
+        let filler = ContentFiller(downloader: downloader, replica: replica, patience: patience, logger: logger) {
+            file,
+            state in
             relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
         }
         populator = Populator(replica: replica, known: downloader.known, logger: logger)

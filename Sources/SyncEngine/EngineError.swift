@@ -4,6 +4,8 @@ package import UbiquityModel
 package enum EngineError: Error, Hashable, Sendable {
     case notFound(ItemPath)
     case offline(String)
+    /// The server was reached, and stopped answering.
+    case stalled(String)
     /// The time limit passed; what was still waited for.
     case timedOut(waitingFor: [String])
     case busy(String)
@@ -21,7 +23,7 @@ extension EngineError: CustomStringConvertible {
         case .notFound(let path): "\(path): no such item"
         case .offline(let why): "offline: \(why)"
         case .timedOut(let waiting): "time limit passed, waiting for \(waiting.joined(separator: ", "))"
-        case .busy(let why), .refused(let why), .failed(let why): why
+        case .stalled(let why), .busy(let why), .refused(let why), .failed(let why): why
         case .itemsInError(let items): items.joined(separator: "; ")
         case .signedOut: "signed out; sign in again to get your documents back"
         case .noSpace: "no space left on this device"

@@ -121,7 +121,11 @@ package final class EngineHost: Sendable {
         populator.noteOwn(item, isSent: false)
         state.withLock { state in
             if state.creating.isEmpty { return }
-            if let key { state.creating[key] = nil } else { state.creating = state.creating.filter { $0.value != item } }
+            if let key {
+                state.creating[key] = nil
+            } else {
+                state.creating = state.creating.filter { $0.value != item }
+            }
         }
     }
 
@@ -174,9 +178,10 @@ package final class EngineHost: Sendable {
     package func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
-        filler.need(file, range: range, completion: completion)
+        filler.need(file, range: range, waitsForAuthor: waitsForAuthor, completion: completion)
     }
 
     package func presentRanges(of key: InodeKey, _ placeholder: Placeholder) -> ByteRangeSet {

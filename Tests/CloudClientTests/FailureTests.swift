@@ -70,7 +70,7 @@ import UbiquityModel
         let error = try await withClient(limits: limits, answer: { _ in .silence }) { client, _ in
             await cloudError { _ = try await client.containers() }
         }
-        #expect(error?.kind == "offline")
+        #expect(error?.kind == "stalled")
         #expect(error?.description.hasSuffix("stopped answering") == true)
     }
 

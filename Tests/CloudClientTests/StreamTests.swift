@@ -139,7 +139,7 @@ import UbiquityModel
     @Test func `a feed without a sign of life is lost`() async throws {
         let limits = Transport.TimeLimits(feedLost: .milliseconds(100))
         let (_, error) = try await follow(.pieces([try page(1)], ends: false), limits: limits)
-        #expect(error?.kind == "offline")
+        #expect(error?.kind == "stalled")
         #expect(error?.description.hasSuffix("stopped answering") == true)
     }
 

@@ -165,7 +165,7 @@ func refusal(_ body: () async throws -> Void) async -> String? {
         case .quotaExceeded: return "quota"
         case .tooNew: return "too-new"
         case .wrongServer: return "wrong-server"
-        case .offline, .malformed, .cancelled: return "\(error)"
+        case .offline, .stalled, .malformed, .cancelled: return "\(error)"
         }
     } catch {
         return "\(error)"

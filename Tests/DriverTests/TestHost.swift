@@ -63,6 +63,7 @@ final class TestHost: DriverHost {
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
@@ -124,11 +125,16 @@ final class TestHost: DriverHost {
     func openWaits(
         path: ItemPath,
         forWriting: Bool,
+        mayWait: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest? {
         state.withLock { state in
             guard state.claims.contains(path) else { return nil }
+            if !mayWait {
+                completion(.wouldBlock)
+                return ContentRequest {}
+            }
             state.openWaiters.append(completion)
             return ContentRequest {}
         }

@@ -37,12 +37,14 @@ struct ClaimWorld {
         forWriting: Bool = false,
         pid: Int32 = 1000,
         within: Set<ClaimID> = [],
+        mayWait: Bool = true,
         timeout: Duration = .seconds(30)
     ) throws -> (open: ClaimID, actions: [ClaimAction]) {
         table.open(
             ClaimArea(try target(path)),
             forWriting: forWriting,
             by: ClaimProgram(pid: pid, name: "cat", within: within),
+            mayWait: mayWait,
             timeout: timeout,
             in: situation
         )

@@ -15,6 +15,24 @@ import UbiquityModel
         #expect(world.release(claim.claim) == (goesOn ? [] : [.admit(open.open)]))
     }
 
+    @Test func `an open that is not to wait is refused, unless it is within the claim`() throws {
+        var world = ClaimWorld()
+        let claim = world.ask(1, try write("f")).claim
+        let open = try world.open("f", mayWait: false)
+        #expect(open.actions.refused == [open.open])
+        #expect(try world.open("f", within: [claim], mayWait: false).actions.granted.count == 1)
+        #expect(try world.open("g", mayWait: false).actions.granted.count == 1)
+        #expect(world.release(claim).isEmpty)
+    }
+
+    @Test func `the engine's exchange is waited for by everybody`() throws {
+        var world = ClaimWorld()
+        let exchange = try #require(world.table.beginExchange(ClaimArea(try target("f"))))
+        let open = try world.open("f", mayWait: false)
+        #expect(open.actions.isEmpty)
+        #expect(world.table.endExchange(exchange, in: world.situation) == [.admit(open.open)])
+    }
+
     @Test func `a plain reader holds nothing afterwards`() throws {
         var world = ClaimWorld()
         #expect(try world.open("f").actions.granted.count == 1)

@@ -166,12 +166,12 @@ package enum Files {
     }
 
     /// The errno that opening and reading one byte gives; `nil` if it succeeds.
-    package static func readFailure(_ path: String) -> Int32? {
+    package static func readFailure(_ path: String, _ flags: Int32 = O_RDONLY, at offset: Int = 0) -> Int32? {
         do {
-            let file = try open(path, O_RDONLY)
+            let file = try open(path, flags)
             defer { close(file) }
             var byte: UInt8 = 0
-            return Glibc.read(file, &byte, 1) < 0 ? errno : nil
+            return pread(file, &byte, 1, offset) < 0 ? errno : nil
         } catch {
             return (error as? SystemError)?.code
         }

@@ -34,8 +34,10 @@ package final class Site: Sendable {
     }
 
     /// A device that has not been set up yet. Its state lies in the site's folder, or below `parent`.
-    package func device(_ name: String, in parent: String? = nil) -> Device {
-        Device(name, site: self, parent: parent ?? folder)
+    /// - Parameter patience: how many seconds programs wait there for what does not come, instead of 30.
+    package func device(_ name: String, in parent: String? = nil, patience: Int? = nil) -> Device {
+        let variables = patience.map { ["UBIQUITY_PATIENCE": String($0)] } ?? [:]
+        return Device(name, site: self, parent: parent ?? folder, variables: variables)
     }
 
     /// A device of an ordinary user, in a test that root runs.
@@ -44,9 +46,10 @@ package final class Site: Sendable {
     }
 
     /// Two devices with one container: A with the embedded server, B joined to it.
-    package func pair() throws -> (a: Device, b: Device) {
+    /// - Parameter patience: of B.
+    package func pair(patience: Int? = nil) throws -> (a: Device, b: Device) {
         let a = device("a")
-        let b = device("b")
+        let b = device("b", patience: patience)
         try a.up()
         try b.join(a.invite())
         return (a, b)

@@ -38,7 +38,7 @@ extension CloudError {
         case .connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout:
             self = .offline("\(server) is not reached: no connection in time")
         case .readTimeout, .writeTimeout, .deadlineExceeded:
-            self = .offline("\(server) stopped answering")
+            self = .stalled("\(server) stopped answering")
         case .remoteConnectionClosed, .uncleanShutdown:
             self = .offline("\(server) closed the connection")
         case .invalidURL, .emptyHost, .emptyScheme:

@@ -166,6 +166,11 @@ final class Transport: Sendable {
     }
 }
 
+extension Transport.TimeLimits {
+    /// With another one on requests without progress.
+    init(patience: Duration) { self.init(idle: TimeAmount(patience)) }
+}
+
 extension Transport {
     fileprivate static func tlsConfiguration(certificate: String?) throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()

@@ -8,6 +8,8 @@ extension ControlError {
         switch error {
         case .offline(let why):
             self.init(.unreachable, what, "the server cannot be reached: \(why)")
+        case .stalled(let why):
+            self.init(.unreachable, what, why)
         case .revoked:
             self.init(what, error.description, remedy: "`ubiquity sign-out`, then join again with a new invitation")
         case .unauthorized(let why):

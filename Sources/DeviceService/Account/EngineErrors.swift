@@ -16,7 +16,7 @@ extension ControlError {
                 waiting.isEmpty
                     ? "the time limit passed" : "the time limit passed, waiting for \(waiting.joined(separator: ", "))"
             )
-        case .busy(let why): self.init(.tryAgain, what, why)
+        case .busy(let why), .stalled(let why): self.init(.tryAgain, what, why)
         case .refused(let why), .failed(let why): self.init(what, why)
         case .itemsInError(let items):
             self.init(what, items.joined(separator: "; "), remedy: "`ubiquity status` lists all")

@@ -13,9 +13,6 @@ internal import UbiquityModel
 /// Request threads of the driver and the engine ask what can be answered from memory, under the lock. Everything that may end a
 /// wait runs on the broker's own queue, one after the other: an answer is registered there before anything can give it.
 final class ClaimBroker: Sendable {
-    /// A plain open that waits for an explicit claim waits at most so long (`claim-limit`).
-    static let openLimit: Duration = .seconds(30)
-
     private struct State {
         var table: ClaimTable
         var exchanges: [UInt64: EngineExchange] = [:]
@@ -42,6 +39,8 @@ final class ClaimBroker: Sendable {
     }
 
     let logger: Logger
+    /// A plain open that waits for an explicit claim waits at most so long (`claim-limit`).
+    private let openLimit: Duration
     let parties = PartyLookup()
     private let queue = DispatchQueue(label: "ubi-claims")
     /// Guards memory only: never held while anybody is told anything. A leaf in the order of locks.
@@ -50,7 +49,8 @@ final class ClaimBroker: Sendable {
     private let hasClaims = Atomic(false)
     private let started = ContinuousClock.now
 
-    init(logger: Logger) {
+    init(openLimit: Duration, logger: Logger) {
+        self.openLimit = openLimit
         self.logger = logger
         // Numbers that no earlier service has given: claims are in the environment of programs that outlive it.
         state = Mutex(State(table: ClaimTable(firstNumber: UInt64(Timestamp.now().nanoseconds / 1000))))
@@ -116,6 +116,7 @@ final class ClaimBroker: Sendable {
     func openWaits(
         _ target: ClaimTarget,
         forWriting: Bool,
+        mayWait: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest? {
@@ -128,7 +129,7 @@ final class ClaimBroker: Sendable {
                 area,
                 forWriting: forWriting,
                 by: stranger,
-                timeout: Self.openLimit,
+                timeout: openLimit,
                 in: ClaimSituation(now: now, writers: [])
             )
             guard actions == [.admit(open)] else { return false }
@@ -142,7 +143,14 @@ final class ClaimBroker: Sendable {
             let program = self.program(threadID)
             let situation = self.situation()
             let (open, actions) = self.update { state in
-                state.table.open(area, forWriting: forWriting, by: program, timeout: Self.openLimit, in: situation)
+                state.table.open(
+                    area,
+                    forWriting: forWriting,
+                    by: program,
+                    mayWait: mayWait,
+                    timeout: self.openLimit,
+                    in: situation
+                )
             }
             self.waiters.withLock { $0.opens[open] = completion }
             wait.begin(open)
@@ -350,6 +358,7 @@ extension ClaimRefusal {
     fileprivate var errno: Errno {
         switch self {
         case .timedOut: .resourceBusy
+        case .wouldWait: .wouldBlock
         case .deadlock: .deadlock
         case .deleted: .noSuchFileOrDirectory
         case .tooManyWaiting: .resourceTemporarilyUnavailable

@@ -42,10 +42,17 @@ final class ServiceHost: DriverHost {
     func openWaits(
         path: ItemPath,
         forWriting: Bool,
+        mayWait: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest? {
-        broker.openWaits(target(path), forWriting: forWriting, threadID: threadID, completion: completion)
+        broker.openWaits(
+            target(path),
+            forWriting: forWriting,
+            mayWait: mayWait,
+            threadID: threadID,
+            completion: completion
+        )
     }
 
     func entryChangeRefused(paths: [ItemPath], threadID: Int32) -> Bool {
@@ -86,13 +93,16 @@ final class ServiceHost: DriverHost {
     func needContent(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
         let content = GatedContent()
         gate.judge(threadID) { [engine] isAllowed in
             guard isAllowed else { return completion(.noData) }
-            let asked = content.proceed { engine.needContent(file, range: range, completion: completion) }
+            let asked = content.proceed {
+                engine.needContent(file, range: range, waitsForAuthor: waitsForAuthor, completion: completion)
+            }
             if !asked { completion(.interrupted) }
         }
         return ContentRequest { content.cancel() }

@@ -114,7 +114,7 @@ extension UbiquityService {
     private static func error(_ refusal: ClaimRefusal, _ request: UbiquityControl.ClaimRequest) -> ControlError {
         let what = request.items.count == 1 ? "\(request.items[0].path.typed)" : "coordinate"
         switch refusal {
-        case .timedOut(let holders):
+        case .timedOut(let holders), .wouldWait(let holders):
             let names = holders.map(\.description).joined(separator: ", ")
             return ControlError(
                 .tryAgain,

@@ -102,7 +102,9 @@ extension Filesystem {
         case .sentAway: request.fail(.stale)
         case .needsContent:
             // Bounded by the host. Filling goes to the backing file, not through the mount: nobody waits for us but who wants this file.
-            withWholeContent(request, node) { [self] in truncateByName(request, node, size, wanted) }
+            withWholeContent(request, node, waitsForAuthor: true) { [self] in
+                truncateByName(request, node, size, wanted)
+            }
         case .admitted(let facts):
             defer { noteWriterEnded(node, wrote: true) }
             request.attempt { () throws(Errno) in

@@ -30,12 +30,12 @@ extension Filesystem {
             deferrals.wait(
                 request,
                 begin: { completion in
-                    let token = host.openWaits(path: path, forWriting: isWriting, threadID: request.thread) { error in
-                        completion(error.map { .failure($0) } ?? .success(()))
-                    }
-                    guard let token, flags & O_NONBLOCK != 0 else { return token }
-                    completion(.failure(.wouldBlock))
-                    return token
+                    host.openWaits(
+                        path: path,
+                        forWriting: isWriting,
+                        mayWait: flags & O_NONBLOCK == 0,
+                        threadID: request.thread
+                    ) { completion($0.map { .failure($0) } ?? .success(())) }
                 },
                 nothing: (),
                 resume: { [self] result in
@@ -79,7 +79,10 @@ extension Filesystem {
         switch admission {
         case .waits: return
         case .sentAway: request.fail(.stale)
-        case .needsContent: withWholeContent(request, node) { [self] in admit(request, node, flags) }
+        case .needsContent:
+            withWholeContent(request, node, waitsForAuthor: flags & O_NONBLOCK == 0) { [self] in
+                admit(request, node, flags)
+            }
         case .admitted(let facts):
             do throws(Errno) {
                 let handle = try makeHandle(request, node, flags, facts)

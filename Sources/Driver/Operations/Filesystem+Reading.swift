@@ -6,16 +6,17 @@ import SystemPackage
 import UbiquityModel
 
 extension Filesystem {
-    func read(_ request: Request, _ number: UInt64, _ size: Int, _ offset: Int64) {
+    /// - Parameter flags: of the open file, as they are now.
+    func read(_ request: Request, _ number: UInt64, _ size: Int, _ offset: Int64, _ flags: Int32) {
         switch open[number] {
-        case .file(let handle): read(request, handle, size, offset)
+        case .file(let handle): read(request, handle, size, offset, flags)
         case .version(let descriptor): serve(request, descriptor.raw, size, offset)
         case .folder, .versionFolder, nil: request.fail(.badFileDescriptor)
         }
     }
 
-    private func read(_ request: Request, _ handle: Handle, _ size: Int, _ offset: Int64) {
-        request.attempt { () throws(Errno) in try read(request, handle, self.file(of: handle), size, offset) }
+    private func read(_ request: Request, _ handle: Handle, _ size: Int, _ offset: Int64, _ flags: Int32) {
+        request.attempt { () throws(Errno) in try read(request, handle, self.file(of: handle), size, offset, flags) }
     }
 
     private func read(
@@ -23,7 +24,8 @@ extension Filesystem {
         _ handle: Handle,
         _ descriptor: SharedDescriptor,
         _ size: Int,
-        _ offset: Int64
+        _ offset: Int64,
+        _ flags: Int32
     ) {
         guard let file = handle.streaming else { return serve(request, descriptor.raw, size, offset) }
         // A placeholder's size never changes: what begins behind it is the end, whatever is there.
@@ -32,9 +34,12 @@ extension Filesystem {
         deferrals.wait(
             request,
             begin: { completion in
-                host.needContent(file, range: range, threadID: request.thread) {
-                    completion($0.map { .failure($0) } ?? .success(()))
-                }
+                host.needContent(
+                    file,
+                    range: range,
+                    waitsForAuthor: flags & O_NONBLOCK == 0,
+                    threadID: request.thread
+                ) { completion($0.map { .failure($0) } ?? .success(())) }
             },
             nothing: (),
             resume: { [self] result in

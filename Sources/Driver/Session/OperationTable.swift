@@ -127,7 +127,9 @@ private func addEntryOperations(_ table: inout fuse_lowlevel_ops) {
 
 private func addFileOperations(_ table: inout fuse_lowlevel_ops) {
     table.open = { raw, id, info in with(raw) { $0.open($1, id, info?.pointee.flags ?? 0) } }
-    table.read = { raw, _, size, offset, info in with(raw) { $0.read($1, info?.pointee.fh ?? 0, size, Int64(offset)) } }
+    table.read = { raw, _, size, offset, info in
+        with(raw) { $0.read($1, info?.pointee.fh ?? 0, size, Int64(offset), info?.pointee.flags ?? 0) }
+    }
     table.write = { raw, _, bytes, size, offset, info in
         with(raw) {
             $0.write($1, info?.pointee.fh ?? 0, UnsafeRawBufferPointer(start: bytes, count: size), Int64(offset))

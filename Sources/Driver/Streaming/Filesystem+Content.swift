@@ -54,15 +54,23 @@ extension Filesystem {
     }
 
     /// Fetches the whole content, then goes on; fails the request with what the host says.
-    func withWholeContent(_ request: Request, _ node: Node, then: @escaping @Sendable () -> Void) {
+    func withWholeContent(
+        _ request: Request,
+        _ node: Node,
+        waitsForAuthor: Bool,
+        then: @escaping @Sendable () -> Void
+    ) {
         request.attempt { () throws(Errno) in
             guard let file = try placeholderFile(of: node) else { return then() }
             deferrals.wait(
                 request,
                 begin: { completion in
-                    host.needContent(file, range: 0..<file.placeholder.size, threadID: request.thread) {
-                        completion($0.map { .failure($0) } ?? .success(()))
-                    }
+                    host.needContent(
+                        file,
+                        range: 0..<file.placeholder.size,
+                        waitsForAuthor: waitsForAuthor,
+                        threadID: request.thread
+                    ) { completion($0.map { .failure($0) } ?? .success(())) }
                 },
                 nothing: (),
                 resume: { [self] result in

@@ -420,7 +420,7 @@ extension ContainerEngine {
         switch error {
         case .serverFull, .quotaExceeded, .rejected, .malformed, .tooNew, .notFound:
             problems[id] = ItemProblem(path: path, reason: "cannot be sent: \(error)")
-        case .offline, .revoked, .unauthorized, .wrongServer, .cancelled: break
+        case .offline, .stalled, .revoked, .unauthorized, .wrongServer, .cancelled: break
         }
         logger.info("a transfer ended early", metadata: ["path": "\(path)", "why": "\(error)"])
     }

@@ -34,7 +34,9 @@ final class FirstListing: Sendable {
     /// Folders asked for in one request.
     private static let batch = 64
     /// How long somebody waits for a folder, as for content.
-    static let patience = Duration.seconds(30)
+    private let patience: Duration
+
+    init(patience: Duration) { self.patience = patience }
 
     func load(_ folders: [ItemID]) {
         state.withLock { state in
@@ -76,8 +78,8 @@ final class FirstListing: Sendable {
             completion(error)
             return ContentRequest {}
         case .waits(let number):
-            let deadline = Task { [weak self] in
-                do { try await Task.sleep(for: Self.patience) } catch { return }
+            let deadline = Task { [weak self, patience] in
+                do { try await Task.sleep(for: patience) } catch { return }
                 self?.end(number, .timedOut)
             }
             let isWaiting = state.withLock { state in

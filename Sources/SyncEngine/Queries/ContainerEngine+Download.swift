@@ -22,8 +22,8 @@ extension ContainerEngine {
         let wanted = try walk(path, populating: true).filter { $0.state.isDataless }
         let total = wanted.reduce(Int64(0)) { $0 + $1.state.size }
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
-        var failures: [(ItemPath, Errno)] = []
-        await withTaskGroup(of: (ItemPath, Int64, Errno?).self) { tasks in
+        var failures: [(ItemPath, FillError)] = []
+        await withTaskGroup(of: (ItemPath, Int64, FillError?).self) { tasks in
             var next = wanted.makeIterator()
             func add() {
                 guard let item = next.next() else { return }
@@ -40,12 +40,19 @@ extension ContainerEngine {
             }
         }
         guard let (failed, error) = failures.first else { return }
+        throw translate(error, failed)
+    }
+
+    private func translate(_ error: FillError, _ path: ItemPath) -> EngineError {
         switch error {
-        case .networkDown: throw .offline(connectionProblem ?? "the server cannot be reached")
-        case .noSpace: throw .noSpace
-        case .timedOut: throw .busy("\(failed): not yet uploaded by its author")
-        case .stale: throw .failed("\(failed): moved, deleted or replaced meanwhile")
-        default: throw .failed("\(failed): \(error)")
+        case .cloud(.offline(let why)): .offline(connectionProblem ?? why)
+        case .cloud(.stalled(let why)): .stalled(why)
+        case .system(.noSpace): .noSpace
+        case .system(.stale): .failed("\(path): moved, deleted or replaced meanwhile")
+        case .unsent, .wouldWait: .busy("\(path): not yet uploaded by its author")
+        case .authorGone(let author):
+            .failed("\(path): not uploaded by its author, \(author), which is no device of this account any more")
+        case .cloud, .system, .corrupted, .gone: .failed("\(path): \(error.errno)")
         }
     }
 
@@ -56,16 +63,19 @@ extension ContainerEngine {
             let error = await self.bringHere(place)
             self.fetching.remove(key)
             let passing: [Errno] = [.networkDown, .timedOut, .noSpace, .interrupted, .stale]
-            guard let error, !passing.contains(error), (try? self.observe(place))??.key == key else { return }
-            self.logger.warning("content cannot be fetched", metadata: ["path": "\(place.name)", "why": "\(error)"])
+            guard let error, !passing.contains(error.errno), (try? self.observe(place))??.key == key else { return }
+            self.logger.warning(
+                "content cannot be fetched",
+                metadata: ["path": "\(place.name)", "why": "\(error.errno)"]
+            )
             self.undeliverable.insert(key)
         }
     }
 
     /// Opens the file through the mount, as a program would, so that the driver, its readers and this share one view of what is
     /// here.
-    private func bringHere(_ place: LocalPlace) async -> Errno? {
-        guard let mount, let path = path(of: place) else { return .noSuchFileOrDirectory }
+    private func bringHere(_ place: LocalPlace) async -> FillError? {
+        guard let mount, let path = path(of: place) else { return .gone }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes
         let opened = try? await BlockingPool.shared.run { () -> Int32 in
             let raw = (full + [0]).withUnsafeBufferPointer { bytes in
@@ -77,8 +87,8 @@ extension ContainerEngine {
             return raw >= 0 ? raw : -errno
         }
         // The disk has a renamed file a moment before the kernel shows it in the mount: worth trying again.
-        if opened == -ENOENT { return .stale }
-        guard let opened, opened >= 0 else { return Errno(rawValue: -(opened ?? -EIO)) }
+        if opened == -ENOENT { return .system(.stale) }
+        guard let opened, opened >= 0 else { return .system(Errno(rawValue: -(opened ?? -EIO))) }
         defer { close(opened) }
         guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key)
         else { return nil }

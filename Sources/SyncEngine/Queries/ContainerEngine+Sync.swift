@@ -180,7 +180,7 @@ extension ContainerEngine {
                 return try await cloud.changes(container.id, since: position, limit: 1).head.counter
             } catch {
                 switch error {
-                case .offline(let why): last = why
+                case .offline(let why), .stalled(let why): last = why
                 case .revoked, .unauthorized: throw .refused("\(error)")
                 case .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer, .malformed, .cancelled:
                     throw .failed("\(error)")
@@ -212,7 +212,7 @@ extension ContainerEngine {
     /// A lost connection ends what is in flight; the core learns of it once.
     func dropConnection(_ error: CloudError) {
         switch error {
-        case .offline, .revoked, .unauthorized, .wrongServer: reconnect(after: error)
+        case .offline, .stalled, .revoked, .unauthorized, .wrongServer: reconnect(after: error)
         case .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .malformed, .cancelled:
             problems[.root] = ItemProblem(path: "", reason: "\(error)")
         }

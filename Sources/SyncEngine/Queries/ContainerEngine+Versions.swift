@@ -42,7 +42,7 @@ extension ContainerEngine {
             switch error {
             case .cloud(let cloudError): throw translate(cloudError)
             case .system(.noSpace): throw .noSpace
-            case .system, .corrupted, .gone: throw .failed("\(path): \(error)")
+            case .system, .corrupted, .gone, .unsent, .authorGone, .wouldWait: throw .failed("\(path): \(error)")
             }
         }
     }
@@ -241,6 +241,7 @@ extension ContainerEngine {
     func translate(_ error: CloudError) -> EngineError {
         switch error {
         case .offline(let why): .offline(why)
+        case .stalled(let why): .stalled(why)
         case .revoked, .unauthorized, .wrongServer: .refused("\(error)")
         case .notFound(let what): .refused(what)
         case .rejected, .quotaExceeded, .tooNew, .malformed, .serverFull: .failed("\(error)")
@@ -261,9 +262,13 @@ extension ContainerEngine {
                 let versions = try await cloud.versions(container.id, item: row.id)
                 return .success(VersionListing(versions: versions.filter { $0.kind != .current }))
             } catch {
-                // Offline the losers are known all the same.
-                if case .offline = error { return .success(VersionListing(versions: item.remote?.conflicts ?? [])) }
-                return .failure(FillError.cloud(error).errno)
+                switch error {
+                // Without the server the losers are known all the same.
+                case .offline, .stalled: return .success(VersionListing(versions: item.remote?.conflicts ?? []))
+                case .revoked, .unauthorized, .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer,
+                    .malformed, .cancelled:
+                    return .failure(FillError.cloud(error).errno)
+                }
             }
         } catch {
             if case .notFound = error { return .failure(.noSuchFileOrDirectory) }
@@ -298,6 +303,7 @@ extension ContainerEngine {
             switch error {
             case .notFound: return .failure(.noSuchFileOrDirectory)
             case .offline: return .failure(.networkDown)
+            case .stalled: return .failure(.timedOut)
             case .noSpace: return .failure(.noSpace)
             case .timedOut, .busy, .refused, .failed, .itemsInError, .signedOut: return .failure(.ioError)
             }

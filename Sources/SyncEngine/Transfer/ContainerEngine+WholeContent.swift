@@ -61,7 +61,8 @@ extension ContainerEngine {
     private func note(_ error: FillError, _ candidate: Candidate) {
         switch error {
         case .system(let errno): noteDiskProblem(candidate, errno)
-        case .gone: candidate.verdict = .later(.seconds(1))
+        // Nothing that is whole here is replaced by what is only announced.
+        case .gone, .unsent, .authorGone, .wouldWait: candidate.verdict = .later(.seconds(1))
         case .corrupted(let why):
             noteProblem(candidate, "the content fails its check: \(why)")
             candidate.verdict = .failed

@@ -17,8 +17,6 @@ package final class ContentFiller: Sendable {
     static let roomLeft: Int64 = 4 * 1024 * 1024
     /// How long a handle must stay open before the rest follows by itself.
     static let openBeforeRest = Duration.seconds(1)
-    /// How long a read waits for content that its author has not sent yet.
-    static let longestWaitForAuthor = Duration.seconds(30)
 
     /// Where a file's content comes from.
     struct Source: Sendable {
@@ -26,11 +24,14 @@ package final class ContentFiller: Sendable {
         var path: String
         /// `nil`: announced, but not in the cloud yet.
         var manifest: Manifest?
+        /// Of what is only announced; empty if that is not known.
+        var author = ""
     }
 
     private struct Waiter: Sendable {
         var range: Range<Int64>
-        var completion: @Sendable (Errno?) -> Void
+        var waitsForAuthor: Bool
+        var completion: @Sendable (FillError?) -> Void
     }
 
     private struct FileState: Sendable {
@@ -59,6 +60,8 @@ package final class ContentFiller: Sendable {
     private let state = Mutex(State())
     private let downloader: Downloader
     private let replica: Replica
+    /// How long a read waits for content that its author has not sent yet.
+    private let patience: Duration
     private let logger: Logger
     /// Tells the engine that a file has become whole.
     private let becameWhole: @Sendable (PlaceholderFile, LocalState) -> Void
@@ -66,11 +69,13 @@ package final class ContentFiller: Sendable {
     init(
         downloader: Downloader,
         replica: Replica,
+        patience: Duration,
         logger: Logger,
         becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void
     ) {
         self.downloader = downloader
         self.replica = replica
+        self.patience = patience
         self.logger = logger
         self.becameWhole = becameWhole
     }
@@ -115,11 +120,18 @@ package final class ContentFiller: Sendable {
     }
 
     /// Calls `completion` once: `nil` when the range can be read from the file.
+    /// - Parameter waitsForAuthor: false: what has not reached the cloud yet is EAGAIN at once.
     package func need(
         _ file: PlaceholderFile,
         range: Range<Int64>,
+        waitsForAuthor: Bool,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
+        need(file, Waiter(range: range, waitsForAuthor: waitsForAuthor) { completion($0?.errno) })
+    }
+
+    private func need(_ file: PlaceholderFile, _ waiter: Waiter) -> ContentRequest {
+        let (range, completion) = (waiter.range, waiter.completion)
         if file.isDiscarded || file.contains(range) {
             completion(nil)
             return ContentRequest(cancel: {})
@@ -129,7 +141,7 @@ package final class ContentFiller: Sendable {
             if state.isOffline { return (nil, false) }
             state.nextWaiter += 1
             var entry = state.files[id] ?? FileState(file: file)
-            entry.waiters[state.nextWaiter] = Waiter(range: range, completion: completion)
+            entry.waiters[state.nextWaiter] = waiter
             noteRead(&entry, range)
             let start = !entry.isPumping
             entry.isPumping = true
@@ -137,7 +149,7 @@ package final class ContentFiller: Sendable {
             return (state.nextWaiter, start)
         }
         guard let number else {
-            completion(.networkDown)
+            completion(Self.switchedOff)
             return ContentRequest(cancel: {})
         }
         if start { startPump(file) }
@@ -160,7 +172,7 @@ package final class ContentFiller: Sendable {
 
     private func cancel(_ number: UInt64, of id: ObjectIdentifier) {
         let waiter = state.withLock { $0.files[id]?.waiters.removeValue(forKey: number) }
-        waiter?.completion(.interrupted)
+        waiter?.completion(.cloud(.cancelled))
     }
 
     private func wantRest(of file: PlaceholderFile) {
@@ -180,10 +192,10 @@ package final class ContentFiller: Sendable {
     // MARK: The engine's side
 
     /// Fetches all of a file that some handle keeps open; returns when it is whole.
-    func fetchWhole(_ file: PlaceholderFile) async -> Errno? {
+    func fetchWhole(_ file: PlaceholderFile) async -> FillError? {
         let size = file.placeholder.size
         return await withCheckedContinuation { continuation in
-            _ = need(file, range: 0..<size) { continuation.resume(returning: $0) }
+            _ = need(file, Waiter(range: 0..<size, waitsForAuthor: true) { continuation.resume(returning: $0) })
         }
     }
 
@@ -203,8 +215,10 @@ package final class ContentFiller: Sendable {
             }
             return waiting
         }
-        for waiter in waiting { waiter.completion(.networkDown) }
+        for waiter in waiting { waiter.completion(Self.switchedOff) }
     }
+
+    private static let switchedOff = FillError.cloud(.offline("this device was switched offline"))
 
     /// Content that was only announced has reached the cloud, or never will: whoever waits for it is told.
     func contentArrived(for item: ItemID) {
@@ -230,13 +244,12 @@ package final class ContentFiller: Sendable {
         do throws(FillError) {
             let source = try await source(of: file, id)
             guard let manifest = source.manifest else {
-                park(file, id)
-                return
+                return await park(id, source)
             }
             try await fill(file, id, source, manifest)
         } catch {
             logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
-            fail(id, error.errno)
+            fail(id, error)
         }
     }
 
@@ -305,8 +318,8 @@ package final class ContentFiller: Sendable {
     }
 
     private func completeServed(_ id: ObjectIdentifier) {
-        let (served, restart): ([Waiter], PlaceholderFile?) = state.withLock { state in
-            guard var entry = state.files[id] else { return ([], nil) }
+        let (served, restart, unused): ([Waiter], PlaceholderFile?, PlaceholderFile?) = state.withLock { state in
+            guard var entry = state.files[id] else { return ([], nil, nil) }
             var served = [Waiter]()
             for (number, waiter) in entry.waiters where entry.file.isDiscarded || entry.file.contains(waiter.range) {
                 served.append(waiter)
@@ -318,10 +331,11 @@ package final class ContentFiller: Sendable {
             let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping
             let file = entry.file
             state.files[id] = isUnused ? nil : entry
-            return (served, restart ? file : nil)
+            return (served, restart ? file : nil, isUnused ? file : nil)
         }
         for waiter in served { waiter.completion(nil) }
         if let restart { startPump(restart) }
+        if let unused { remember(unused) }
     }
 
     private func finish(_ file: PlaceholderFile) async throws(FillError) {
@@ -335,34 +349,53 @@ package final class ContentFiller: Sendable {
         }
     }
 
-    private func fail(_ id: ObjectIdentifier, _ errno: Errno) {
-        let waiting: [Waiter] = state.withLock { state in
-            guard var entry = state.files[id] else { return [] }
+    private func fail(_ id: ObjectIdentifier, _ error: FillError) {
+        let (waiting, unused): ([Waiter], PlaceholderFile?) = state.withLock { state in
+            guard var entry = state.files[id] else { return ([], nil) }
             let waiting = Array(entry.waiters.values)
             entry.waiters.removeAll()
             entry.isPumping = false
             entry.wantsRest = false
             entry.wantsWhole = false
             state.files[id] = entry.openCount > 0 ? entry : nil
-            return waiting
+            return (waiting, entry.openCount > 0 ? nil : entry.file)
         }
-        for waiter in waiting { waiter.completion(errno) }
+        for waiter in waiting { waiter.completion(error) }
+        if let unused { remember(unused) }
     }
 
-    /// The author has announced the item, its content is on its way: the waiters stay, for a while.
-    private func park(_ file: PlaceholderFile, _ id: ObjectIdentifier) {
-        let numbers: [UInt64] = state.withLock { state in
+    /// The author has announced the item, its content is on its way: who waits for it stays, for a while.
+    private func park(_ id: ObjectIdentifier, _ source: Source) async {
+        let (parked, impatient): ([UInt64], [UInt64]) = state.withLock { state in
             state.files[id]?.isPumping = false
-            return state.files[id]?.waiters.keys.map { $0 } ?? []
+            let waiters = state.files[id]?.waiters ?? [:]
+            let parked = waiters.filter(\.value.waitsForAuthor).keys
+            return (Array(parked), waiters.keys.filter { !parked.contains($0) })
         }
-        Task { [weak self] in
-            try? await Task.sleep(for: Self.longestWaitForAuthor)
-            guard let self else { return }
-            let late = self.state.withLock { state in
-                numbers.compactMap { state.files[id]?.waiters.removeValue(forKey: $0) }
-            }
-            for waiter in late { waiter.completion(.timedOut) }
+        end(impatient, of: id, .wouldWait)
+        guard !parked.isEmpty else { return }
+        Task { [weak self, patience] in
+            try? await Task.sleep(for: patience)
+            self?.end(parked, of: id, .unsent(author: source.author))
         }
+        do throws(FillError) {
+            if try await downloader.isGone(author: source.author) { end(parked, of: id, .authorGone(source.author)) }
+        } catch {
+            // Nothing arrives while the server is not reached.
+            end(parked, of: id, error)
+        }
+    }
+
+    /// Those of the waiters that still wait for what is only announced are told that it does not come.
+    private func end(_ numbers: [UInt64], of id: ObjectIdentifier, _ error: FillError) {
+        let waiting: [Waiter] = state.withLock { state in
+            guard var entry = state.files[id], entry.source?.manifest == nil else { return [] }
+            let waiting = numbers.compactMap { entry.waiters.removeValue(forKey: $0) }
+            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping
+            state.files[id] = isUnused ? nil : entry
+            return waiting
+        }
+        for waiter in waiting { waiter.completion(error) }
     }
 
     private func source(of file: PlaceholderFile, _ id: ObjectIdentifier) async throws(FillError) -> Source {

@@ -1,5 +1,6 @@
 import Chunking
 import CloudClient
+import CloudProtocol
 import Replica
 import Synchronization
 import SystemPackage
@@ -18,6 +19,9 @@ struct Downloader: Sendable {
     static let requestBytes: Int64 = 32 * 1024 * 1024
     /// A server that restarts is back within moments: a read does not fail for that.
     static let attempts = 4
+    /// A server that takes longer to be not reached than this is not about to be back: who reads learns it within 10 s, of which one
+    /// attempt may take half.
+    static let timeForAttempts = Duration.seconds(4)
 
     let container: ContainerID
     let key: ContainerKey
@@ -50,7 +54,8 @@ struct Downloader: Sendable {
         guard let id = content.content else {
             // It will never come if the file was deleted before it was sent, or was sent with another content.
             if let remote = found.remote, remote.isDeleted || current == nil { throw .gone }
-            return ContentFiller.Source(item: found.item, path: found.name.description, manifest: nil)
+            let author = found.remote?.author ?? ""
+            return ContentFiller.Source(item: found.item, path: found.name.description, manifest: nil, author: author)
         }
         let manifest = try await manifest(of: id, size: content.size)
         return ContentFiller.Source(item: found.item, path: found.name.description, manifest: manifest)
@@ -116,7 +121,7 @@ struct Downloader: Sendable {
         written: @escaping @Sendable () -> Void
     ) async throws(FillError) {
         let missing = Mutex(entries)
-        var attempt = 1
+        var tries = Tries()
         while true {
             let wanted = missing.withLock { $0 }
             do {
@@ -124,15 +129,36 @@ struct Downloader: Sendable {
                     missing.withLock { $0.removeAll { $0.chunk == chunk } }
                     written()
                 }
-            } catch {
-                switch error {
-                case .cloud(.offline) where attempt < Self.attempts, .corrupted where attempt < 2:
-                    attempt += 1
-                    do { try await Task.sleep(for: .milliseconds(150) * (1 << attempt)) } catch {
-                        throw .cloud(.cancelled)
-                    }
-                case .cloud, .system, .corrupted, .gone: throw error
-                }
+            } catch { try await tries.pause(after: error) }
+        }
+    }
+
+    /// Whether the device of that name was removed from the account. Throws while the server is not reached.
+    func isGone(author: String) async throws(FillError) -> Bool {
+        guard !author.isEmpty else { return false }
+        var tries = Tries()
+        while true {
+            do throws(CloudError) {
+                let devices = try await cloud.devices().filter { $0.name == author }
+                return !devices.isEmpty && devices.allSatisfy(\.isRevoked)
+            } catch { try await tries.pause(after: .cloud(error)) }
+        }
+    }
+
+    /// How often something was tried, and since when.
+    private struct Tries {
+        private var count = 1
+        private let start = ContinuousClock.now
+
+        /// Returns when it may be tried again; throws the error if that is of no use.
+        mutating func pause(after error: FillError) async throws(FillError) {
+            switch error {
+            case .cloud(.offline)
+            where count < Downloader.attempts && ContinuousClock.now - start < Downloader.timeForAttempts,
+                .corrupted where count < 2:
+                count += 1
+                do { try await Task.sleep(for: .milliseconds(150) * (1 << count)) } catch { throw .cloud(.cancelled) }
+            case .cloud, .system, .corrupted, .gone, .unsent, .authorGone, .wouldWait: throw error
             }
         }
     }

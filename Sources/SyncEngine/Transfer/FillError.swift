@@ -8,6 +8,12 @@ enum FillError: Error {
     case corrupted(String)
     /// The item or the revision is gone.
     case gone
+    /// Only announced, and its author has not sent it for as long as one waits.
+    case unsent(author: String)
+    /// Only announced, and its author is no device of the account any more: it will not come.
+    case authorGone(String)
+    /// Only announced, for somebody who does not wait.
+    case wouldWait
 
     /// What the waiting program sees (semantics section 12).
     var errno: Errno {
@@ -15,6 +21,7 @@ enum FillError: Error {
         case .cloud(let error):
             switch error {
             case .offline: .networkDown
+            case .stalled: .timedOut
             case .revoked, .unauthorized: .permissionDenied
             case .notFound: .noSuchFileOrDirectory
             case .tooNew: .protocolError
@@ -25,6 +32,9 @@ enum FillError: Error {
         case .system(let error): error
         case .corrupted: .ioError
         case .gone: .noSuchFileOrDirectory
+        case .unsent: .timedOut
+        case .authorGone: .hostIsDown
+        case .wouldWait: .wouldBlock
         }
     }
 }
