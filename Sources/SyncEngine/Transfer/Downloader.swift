@@ -129,7 +129,11 @@ struct Downloader: Sendable {
                     missing.withLock { $0.removeAll { $0.chunk == chunk } }
                     written()
                 }
-            } catch { try await tries.pause(after: error) }
+            } catch {
+                // A server that restarts in the middle of a long fetch is as good as at its beginning.
+                if missing.withLock({ $0.count }) < wanted.count { tries = Tries() }
+                try await tries.pause(after: error)
+            }
         }
     }
 
@@ -145,7 +149,7 @@ struct Downloader: Sendable {
         }
     }
 
-    /// How often something was tried, and since when.
+    /// How often something was tried, and since when, without anything having come.
     private struct Tries {
         private var count = 1
         private let start = ContinuousClock.now
