@@ -215,7 +215,7 @@ import UbiquityModel
     func `a frame whose lengths cannot be is refused`(length: UInt32, isCompressed: Bool, bytes: Int) throws {
         let data = [UInt8](repeating: 1, count: bytes)
         let wire = WireChunkFrame(chunk: try Samples.digest(1), length: length, isCompressed: isCompressed, data: data)
-        let error = #expect(throws: WireError.self) { try wire.decoded() }
+        let error = try #require(throws: WireError.self) { try wire.decoded() }
         let body = try wire.body
         #expect(throws: error) { try WireChunkFrame.parts(of: body) }
     }
