@@ -34,7 +34,7 @@ _Static_assert((int)CLINUX_XATTR_REPLACE == (int)XATTR_REPLACE, "XATTR_REPLACE")
 enum { PROC_PATH_SIZE = 32 };
 
 static const char *proc_path(int descriptor, char *buffer) {
-    snprintf(buffer, PROC_PATH_SIZE, "/proc/self/fd/%d", descriptor);
+    snprintf(buffer, PROC_PATH_SIZE, "/proc/thread-self/fd/%d", descriptor);
     return buffer;
 }
 

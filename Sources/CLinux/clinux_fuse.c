@@ -90,7 +90,7 @@ int clinux_fuse_is_readable(int descriptor) {
 enum { PATH_SIZE = 32 + 256 };
 
 static const char *path_at(int directory, const char *name, char *buffer) {
-    snprintf(buffer, PATH_SIZE, *name ? "/proc/self/fd/%d/%s" : "/proc/self/fd/%d", directory, name);
+    snprintf(buffer, PATH_SIZE, *name ? "/proc/thread-self/fd/%d/%s" : "/proc/thread-self/fd/%d", directory, name);
     return buffer;
 }
 
@@ -156,6 +156,11 @@ int clinux_fuse_prepare_thread(const char *name, int is_woken) {
     has_own_mask = unshare(CLONE_FS) == 0;
     umask(0);
     return 0;
+}
+
+int clinux_fuse_leave_descriptors(void) {
+    /* The system call itself: older C libraries have no function for it. */
+    return syscall(SYS_close_range, 3u, ~0u, 2u /* CLOSE_RANGE_UNSHARE */) < 0 ? -errno : 0;
 }
 
 uint32_t clinux_fuse_begin_mask(uint32_t mask, uint32_t mode) {

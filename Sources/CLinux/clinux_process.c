@@ -101,7 +101,7 @@ int clinux_lock_waiting(int descriptor) { return result(RETRY(flock(descriptor, 
 static int address_of(int folder, const char *name, struct sockaddr_un *address) {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    int length = snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%s", folder, name);
+    int length = snprintf(address->sun_path, sizeof address->sun_path, "/proc/thread-self/fd/%d/%s", folder, name);
     return length < 0 || (size_t)length >= sizeof address->sun_path ? -ENAMETOOLONG : 0;
 }
 

@@ -15,19 +15,18 @@ final class Applier: Sendable {
     /// Which thread is which, from its start to its end. A leaf: memory work only.
     private let acting = Mutex<[Int32: Acting]>([:])
     private let threads = Mutex<[DriverThread]>([])
+    private let doors = Mutex<[MountDoor]>([])
 
     /// What the handlers know of a thread of ours: nil for programs.
     func acting(_ thread: Int32) -> Acting? { acting.withLock { $0[thread] } }
 
     func start(count: Int, _ filesystem: Filesystem) throws(Errno) {
         for _ in 0..<count {
-            let thread = try DriverThread("ubiq-apply") { [self] in
-                let mine = Acting(filesystem)
-                let id = clinux_fuse_thread_id()
-                acting.withLock { $0[id] = mine }
-                run(mine)
-                acting.withLock { _ = $0.removeValue(forKey: id) }
-            }
+            let door = MountDoor()
+            let mine = Acting(filesystem, door)
+            try door.open { [self] id, isOpen in acting.withLock { $0[id] = isOpen ? mine : nil } }
+            doors.withLock { $0.append(door) }
+            let thread = try DriverThread("ubiq-apply") { [self] in run(mine) }
             threads.withLock { $0.append(thread) }
         }
     }
@@ -43,6 +42,11 @@ final class Applier: Sendable {
             return threads
         }
         for thread in ending { thread.join() }
+        let closing = doors.withLock { doors in
+            defer { doors = [] }
+            return doors
+        }
+        for door in closing { door.close() }
     }
 
     private func run(_ acting: Acting) {
@@ -75,8 +79,17 @@ final class Acting: Sendable {
     private let state = Mutex(State())
     /// The mutex of a thread's own object breaks no cycle: the file system outlives its threads.
     unowned let filesystem: Filesystem
+    private let door: MountDoor
 
-    init(_ filesystem: Filesystem) { self.filesystem = filesystem }
+    init(_ filesystem: Filesystem, _ door: MountDoor) {
+        self.filesystem = filesystem
+        self.door = door
+    }
+
+    /// Runs system calls that become requests of this mount. Descriptors are opened and closed within, and are of no use outside.
+    func inMount<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(Errno) -> Value
+    ) throws(Errno) -> Value { try door.run(body).get() }
 
     var mutation: Mutation? { state.withLock { $0.mutation } }
 
@@ -107,6 +120,7 @@ final class Acting: Sendable {
         set { state.withLock { $0.expected = newValue } }
     }
 
+    /// Only to be touched within `inMount`.
     var mountRoot: SharedDescriptor? {
         get { state.withLock { $0.mountRoot } }
         set {
@@ -118,5 +132,8 @@ final class Acting: Sendable {
         }
     }
 
-    func leaveMount() { mountRoot = nil }
+    func leaveMount() {
+        guard state.withLock({ $0.mountRoot != nil }) else { return }
+        _ = door.run { () throws(Errno) in self.mountRoot = nil }
+    }
 }

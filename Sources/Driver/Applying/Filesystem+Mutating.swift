@@ -114,7 +114,10 @@ extension Filesystem {
     private func throughMount(_ mutation: Mutation, _ acting: Acting) -> Result<MutationResult, MutationFailure> {
         acting.begin(mutation, expected: mutation.evidenceOfAttributes)
         var failure: Errno?
-        do throws(Errno) { try request(mutation, acting) } catch { failure = error }
+        do throws(Errno) {
+            try acting.inMount { [self] () throws(Errno) in try request(mutation, acting) }
+            try noteNothingToSet(mutation, acting)
+        } catch { failure = error }
         // The handler knows better than the errno that came through the kernel.
         if let outcome = acting.end() {
             if case .success = outcome, let failure { return .failure(MutationFailure(failure)) }
@@ -173,8 +176,11 @@ extension Filesystem {
             var times = [time, time]
             try called(utimensat(item.raw, "", &times, Int32(CLINUX_AT_EMPTY_PATH)))
         }
-        guard acting.outcome == nil, let key = acting.expected?.key else { return }
-        // There was nothing to set.
+    }
+
+    /// Attributes that are as they should be make no request.
+    private func noteNothingToSet(_ mutation: Mutation, _ acting: Acting) throws(Errno) {
+        guard case .setAttributes = mutation, acting.outcome == nil, let key = acting.expected?.key else { return }
         let node = table.node(key)
         let state = try node.map { (node) throws(Errno) in
             let item = try descriptor(of: node)
