@@ -125,6 +125,25 @@ extension MountTests {
             }
         }
 
+        @Test func `what was applied when the service died, and not recorded, is not taken for the newest`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("echo old > f; touch -d @1000 f")
+                try a.sync()
+                try b.sync()
+                try b.killService()
+                // As it is when the apply has done its work on the disk and the row has not been written.
+                try succeed("sqlite3", b.stateDatabase(), "delete from synced where name = cast('f' as blob)")
+                try a.shell("echo newest > f; touch -d @2000 f")
+                try a.sync()
+                try b.up()
+                try b.sync()
+                #expect(try b.text("f") == "newest\n")
+                try a.sync()
+                for device in [a, b] { #expect(try device.shell("stat -c %Y f").output == "2000\n") }
+            }
+        }
+
         @Test(arguments: ["service", "server"])
         func `a transfer that was killed goes on and arrives whole`(victim: String) async throws {
             try await withSite(limit: .seconds(300)) { site in
@@ -210,7 +229,7 @@ private final class Ledger: Sendable {
         let (files, documents, checked) = state.withLock { ($0.files, $0.documents, $0.checked) }
         var lines: [String] = []
         for (path, token) in files.sorted(by: { $0.key < $1.key }) where !checked.contains(other.name + path) {
-            let digest = (try? Tree.digest(other.path(path))) ?? "absent"
+            let digest = other.digest(path)
             if digest == token.digest {
                 state.withLock { _ = $0.checked.insert(other.name + path) }
             } else {
@@ -218,13 +237,20 @@ private final class Ledger: Sendable {
             }
         }
         for (path, document) in documents.sorted(by: { $0.key < $1.key }) where document.done > 0 {
-            let digest = (try? Tree.digest(other.path(path))) ?? "absent"
+            let digest = other.digest(path)
             if !document.attempts[(document.done - 1)...].contains(digest) {
                 let place = document.attempts.lastIndex(of: digest).map { "is \(document.done - 1 - $0) saves behind" }
                 lines.append("\(path) \(place ?? "has a content that was never written: \(digest)")")
             }
         }
         return lines
+    }
+}
+
+extension Device {
+    /// Of what a program reads there, or why it cannot.
+    fileprivate func digest(_ name: String) -> String {
+        do { return try Tree.digest(path(name)) } catch { return "\(error)" }
     }
 }
 

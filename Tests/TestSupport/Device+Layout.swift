@@ -11,6 +11,13 @@ extension Device {
         try backingTree() + "/" + item
     }
 
+    /// What the device knows of its container's items.
+    package func stateDatabase() throws -> String {
+        let found = try Site.find(in: home, named: "state.sqlite", type: "f")
+        guard let database = found.first else { throw TestFailure("\(name) has no state database") }
+        return database
+    }
+
     /// Where the embedded server keeps catalogue and packs.
     package var serverFolder: String { home + "/server" }
 

@@ -103,6 +103,8 @@ package enum Planner {
     private static func decidePresent(_ local: LocalItem, _ synced: AgreedItem, _ remote: RemoteItem) -> Decision {
         var sends = [Send]()
         var applies = [Apply]()
+        // Of its attributes, too, nobody knows whether a program has set them.
+        var isLeftover = false
 
         let remoteContentIsNew =
             !sameContent(remote.content, synced.content) && compare(local.content, remote.content) != .equal
@@ -119,6 +121,7 @@ package enum Planner {
                 if case .dataless = local.content {
                     // A placeholder of a third revision: never evidence of an edit, only of an interrupted apply.
                     applies.append(.replace)
+                    isLeftover = true
                 } else {
                     sends.append(.edit(base: revision(of: synced.content)))
                 }
@@ -136,7 +139,7 @@ package enum Planner {
         }
 
         let (toSend, toApply) = attributeChanges(local, synced.attributes, remote.attributes)
-        if !toSend.isEmpty, !contentIsSent || toSend.extended != nil { sends.append(.attributes(toSend)) }
+        if !toSend.isEmpty, !isLeftover, !contentIsSent || toSend.extended != nil { sends.append(.attributes(toSend)) }
         if !toApply.isEmpty, !applies.contains(.replace) { applies.append(.attributes(toApply)) }
 
         // What is sent comes back as remote state; what is then left to apply is planned anew.

@@ -345,7 +345,16 @@ extension ContainerEngine {
     /// Made twice, the same both times: the local item continues the cloud's.
     private func adopt(_ rival: ItemID, _ candidate: Candidate, _ pass: Pass) {
         guard let found = candidate.found, let remote = candidate.rival, remote.id == rival else { return }
-        pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
+        var row = SyncedItem(remote, local: LocalEvidence(found.state))
+        if let placeholder = found.state.placeholder, case .file(let file) = remote.content,
+            (file.revision, file.size) != (placeholder.revision, placeholder.size)
+        {
+            // What an apply left half-way is an older state of that item, and no more than that is agreed on: the newer one is applied.
+            let older = FileContent(revision: placeholder.revision, content: nil, size: placeholder.size)
+            row.content = .file(older)
+            row.attributes = found.attributes
+        }
+        pass.changes.upserts.append(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
         newItems[found.state.key] = nil

@@ -19,6 +19,10 @@ extension ContainerEngine {
     /// The item at a path of the mount; one that is in the cloud only is made.
     func resolve(_ path: ItemPath) throws(EngineError) -> Resolved {
         do throws(EngineError) {
+            let item = try resolveHere(path)
+            // Somebody's lookup may have made it a moment ago, before its row is written.
+            guard item.row == nil, populator.hasMade else { return item }
+            recordPopulated()
             return try resolveHere(path)
         } catch {
             guard case .notFound = error, populator.hasFolders, populate(path) else { throw error }

@@ -99,6 +99,14 @@ import UbiquityModel
         )
     }
 
+    @Test func `what an interrupted apply left says nothing of times and modes`() throws {
+        var leftover = try local(.dataless(content(2).revision, size: 10))
+        leftover.attributes = ItemAttributes(modified: Timestamp(nanoseconds: 7), mode: 0o600)
+        leftover.timeWasSet = true
+        let decision = Planner.decide(local: leftover, synced: AgreedItem(try remote(1)), remote: try remote(3))
+        #expect(decision == .apply([.replace]))
+    }
+
     @Test func `move against edit: both hold`() throws {
         let moved = try local(.unchanged, "b")
         let decision = Planner.decide(local: moved, synced: AgreedItem(try remote(1)), remote: try remote(2))
