@@ -5,7 +5,9 @@ package protocol ChunkStore: Sendable {
     /// Writes the chunks. When it returns, they are durable; when it throws, none of them is to be relied on.
     func store(_ chunks: [StoredChunk]) async throws(ChunkStoreError) -> [ChunkLocation]
     /// Reads chunks, in the order asked for.
-    func read(_ chunks: [ChunkRequest]) async throws(ChunkStoreError) -> [ReadChunk]
+    /// - Parameter examining: whether the data is compared with its check, which costs more than reading it. Without that only what is
+    ///   no such record at all counts as damaged.
+    func read(_ chunks: [ChunkRequest], examining: Bool) async throws(ChunkStoreError) -> [ReadChunk]
     /// Whether the pack is there.
     func hasPack(_ pack: UInt64) -> Bool
     /// Finishes what was asked for; nothing more may be asked for then.
@@ -20,9 +22,9 @@ package struct StoredChunk: Hashable, Sendable {
     /// Of the plain chunk in bytes.
     package var length: UInt32
     package var isCompressed: Bool
-    package var data: [UInt8]
+    package var data: ArraySlice<UInt8>
 
-    package init(container: Int64, chunk: ChunkID, length: UInt32, isCompressed: Bool, data: [UInt8]) {
+    package init(container: Int64, chunk: ChunkID, length: UInt32, isCompressed: Bool, data: ArraySlice<UInt8>) {
         self.container = container
         self.chunk = chunk
         self.length = length
@@ -57,8 +59,8 @@ package struct ChunkRequest: Hashable, Sendable {
 }
 
 package struct ReadChunk: Hashable, Sendable {
-    package var data: [UInt8]
-    /// The record does not match its own check: the disk has damaged it. The data is what is there.
+    package var data: ArraySlice<UInt8>
+    /// The record is not the one asked for, or does not match its own check: the disk has damaged it. The data is what is there.
     package var isDamaged: Bool
 }
 

@@ -6,10 +6,10 @@ package struct ChunkFrame: Sendable, Hashable {
     /// Of the plain chunk, in bytes.
     package var length: UInt32
     package var isCompressed: Bool
-    /// The plain bytes, or one zstd frame.
-    package var data: [UInt8]
+    /// The plain bytes, or one zstd frame. A slice, so that they can stay in the message in which they came.
+    package var data: ArraySlice<UInt8>
 
-    package init(chunk: ChunkID, length: UInt32, isCompressed: Bool, data: [UInt8]) {
+    package init(chunk: ChunkID, length: UInt32, isCompressed: Bool, data: ArraySlice<UInt8>) {
         self.chunk = chunk
         self.length = length
         self.isCompressed = isCompressed
@@ -20,18 +20,18 @@ package struct ChunkFrame: Sendable, Hashable {
     package static func encode(_ plain: UnsafeRawBufferPointer, as chunk: ChunkID) -> ChunkFrame {
         let length = UInt32(plain.count)
         if let compressed = Compression.compress(plain, into: plain.count - plain.count / 16) {
-            return ChunkFrame(chunk: chunk, length: length, isCompressed: true, data: compressed)
+            return ChunkFrame(chunk: chunk, length: length, isCompressed: true, data: compressed[...])
         }
-        return ChunkFrame(chunk: chunk, length: length, isCompressed: false, data: Array(plain))
+        return ChunkFrame(chunk: chunk, length: length, isCompressed: false, data: Array(plain)[...])
     }
 
     /// The plain chunk, verified against its name. Never allocates more than a chunk may have, whatever the frame says.
-    package func decoded(key: ContainerKey) throws(ChunkError) -> [UInt8] {
+    package func decoded(key: ContainerKey) throws(ChunkError) -> ArraySlice<UInt8> {
         guard (1...Manifest.maximumChunkSize).contains(Int(length)) else { throw .corrupted(chunk) }
-        let plain: [UInt8]
+        let plain: ArraySlice<UInt8>
         if isCompressed {
             guard let decompressed = Compression.decompress(data, length: Int(length)) else { throw .corrupted(chunk) }
-            plain = decompressed
+            plain = decompressed[...]
         } else {
             plain = data
         }

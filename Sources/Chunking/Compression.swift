@@ -17,7 +17,7 @@ enum Compression {
     }
 
     /// Exactly `length` bytes; `nil` if the data is not a frame of that.
-    static func decompress(_ data: [UInt8], length: Int) -> [UInt8]? {
+    static func decompress(_ data: ArraySlice<UInt8>, length: Int) -> [UInt8]? {
         guard let context = decompressors.take() ?? ZSTD_createDCtx() else { return nil }
         defer { if !decompressors.put(back: context) { ZSTD_freeDCtx(context) } }
         let plain = fill(length) { room in

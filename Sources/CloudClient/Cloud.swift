@@ -45,9 +45,11 @@ package protocol Cloud: Sendable {
     ///
     /// If `receive` throws, the fetch ends with `.cancelled` (or with what it threw, if that is a `CloudError`): the caller
     /// remembers its own reason. The content of a frame is not verified here.
+    /// - Parameter examine: one of them came damaged before: the server looks at its own disk, and tells its operator.
     func fetch(
         _ container: ContainerID,
         chunks: [ChunkID],
+        examine: Bool,
         receive: @escaping @Sendable (ChunkFrame) async throws -> Void
     ) async throws(CloudError)
 

@@ -31,19 +31,21 @@ extension CloudClient {
     package func fetch(
         _ container: ContainerID,
         chunks: [ChunkID],
+        examine: Bool,
         receive: @escaping @Sendable (ChunkFrame) async throws -> Void
     ) async throws(CloudError) {
         for part in slices(chunks, of: CloudLimits.idsPerRequest) {
-            try await fetchPart(container, chunks: part, receive: receive)
+            try await fetchPart(container, WireFetchRequest(chunks: part, examine: examine), part, receive)
         }
     }
 
     private func fetchPart(
         _ container: ContainerID,
-        chunks: [ChunkID],
-        receive: @Sendable (ChunkFrame) async throws -> Void
+        _ question: WireFetchRequest,
+        _ chunks: [ChunkID],
+        _ receive: @Sendable (ChunkFrame) async throws -> Void
     ) async throws(CloudError) {
-        let request = try CloudRequest.post(CloudRoute.path(container, .fetch), WireFetchRequest(chunks: chunks))
+        let request = try CloudRequest.post(CloudRoute.path(container, .fetch), question)
         let response = try await transport.open(request, token: credentials.token)
         var decoder = LengthPrefixedDecoder(limit: LengthPrefix.longestFrame)
         var awaited = chunks[...]

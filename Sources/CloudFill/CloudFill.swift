@@ -87,7 +87,7 @@ private struct Filler {
         for folder in 0..<folders {
             let parent = try await add(.folder, "folder-\(padded(folder))", in: top, Manifest(entries: []))
             for file in 0..<files {
-                let revision = RevisionID.random()
+                let revision = RevisionID.made(at: Self.now)
                 let what = FileContent(revision: revision, content: content, size: Int64(bytes.count))
                 _ = try await add(.file(what), "file-\(padded(file)).txt", in: parent, manifest)
             }
@@ -106,12 +106,12 @@ private struct Filler {
         in parent: ItemID,
         _ manifest: Manifest
     ) async throws -> ItemID {
-        let id = ItemID.random()
+        let id = ItemID.made(at: Self.now)
         let attributes = ItemAttributes(modified: Self.now, mode: content.kind == .folder ? 0o755 : 0o644)
         let place = Place(parent: parent, name: try Name(name))
         operations.append(
             ItemOperation(
-                id: .random(),
+                id: .made(at: Self.now),
                 item: id,
                 action: .create(
                     place: place,

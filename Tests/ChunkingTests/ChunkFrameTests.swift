@@ -23,17 +23,17 @@ import UbiquityModel
         let compressed = frame(text)
         #expect(compressed.isCompressed)
         #expect(compressed.data.count < text.count / 10)
-        #expect(try compressed.decoded(key: key) == text)
+        #expect(try compressed.decoded(key: key) == text[...])
         let plain = frame(noise)
         #expect(!plain.isCompressed)
-        #expect(try plain.decoded(key: key) == noise)
+        #expect(try plain.decoded(key: key) == noise[...])
     }
 
     @Test(arguments: [1, 2, 15, 16, 17, 100])
     func `the shortest chunks come back`(count: Int) throws {
         for byte in [UInt8(0), 255] {
             let plain = [UInt8](repeating: byte, count: count)
-            #expect(try frame(plain).decoded(key: key) == plain)
+            #expect(try frame(plain).decoded(key: key) == plain[...])
         }
     }
 

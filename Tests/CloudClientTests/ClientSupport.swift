@@ -70,7 +70,7 @@ func frame(_ byte: UInt8, bytes: Int = 100) throws -> ChunkFrame {
         chunk: chunk,
         length: UInt32(bytes),
         isCompressed: false,
-        data: [UInt8](repeating: byte, count: bytes)
+        data: [UInt8](repeating: byte, count: bytes)[...]
     )
 }
 

@@ -15,7 +15,9 @@ import UbiquityModel
         let chunks = [try frame(1).chunk, try frame(2).chunk]
         let error = try await withClient(answer: { _ in answer }) { client, _ in
             await cloudError {
-                try await client.fetch(.documents, chunks: chunks) { frame in frames.withLock { $0.append(frame) } }
+                try await client.fetch(.documents, chunks: chunks, examine: false) { frame in
+                    frames.withLock { $0.append(frame) }
+                }
             }
         }
         return (frames.withLock { $0 }, error)
@@ -63,11 +65,12 @@ import UbiquityModel
         let body = encoded(frame)
         try await withClient(answer: { _ in .pieces([body], ends: false) }) { client, _ in
             let error = await cloudError {
-                try await client.fetch(.documents, chunks: [frame.chunk]) { _ in throw DiskFull() }
+                try await client.fetch(.documents, chunks: [frame.chunk], examine: false) { _ in throw DiskFull() }
             }
             #expect(error == .cancelled)
             let own = await cloudError {
-                try await client.fetch(.documents, chunks: [frame.chunk]) { _ in throw CloudError.malformed("corrupted")
+                try await client.fetch(.documents, chunks: [frame.chunk], examine: false) { _ in
+                    throw CloudError.malformed("corrupted")
                 }
             }
             #expect(own == .malformed("corrupted"))
@@ -76,7 +79,7 @@ import UbiquityModel
 
     @Test func `nothing is asked for nothing`() async throws {
         try await withClient(answer: { _ in .close }) { client, _ in
-            try await client.fetch(.documents, chunks: []) { _ in }
+            try await client.fetch(.documents, chunks: [], examine: false) { _ in }
             try await client.upload(.documents, frames: [])
             #expect(try await client.missing(.documents, chunks: []).isEmpty)
         }

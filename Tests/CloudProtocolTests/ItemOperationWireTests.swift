@@ -213,7 +213,7 @@ import UbiquityModel
         (UInt32(0), false, 1), (300_000, false, 300_000), (5, false, 4), (5, true, 6), (5, true, 0),
     ])
     func `a frame whose lengths cannot be is refused`(length: UInt32, isCompressed: Bool, bytes: Int) throws {
-        let data = [UInt8](repeating: 1, count: bytes)
+        let data = [UInt8](repeating: 1, count: bytes)[...]
         let wire = WireChunkFrame(chunk: try Samples.digest(1), length: length, isCompressed: isCompressed, data: data)
         let error = try #require(throws: WireError.self) { try wire.decoded() }
         let body = try wire.body
@@ -226,7 +226,7 @@ import UbiquityModel
         isCompressed: Bool,
         bytes: Int
     ) throws {
-        let data = [UInt8](repeating: 7, count: bytes)
+        let data = [UInt8](repeating: 7, count: bytes)[...]
         let chunk: ChunkID = try Samples.digest(200)
         let wire = WireChunkFrame(chunk: chunk, length: length, isCompressed: isCompressed, data: data)
         let body = try wire.body

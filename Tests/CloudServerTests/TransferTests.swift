@@ -38,7 +38,7 @@ import UbiquityModel
                 ]
             )
             let received = Received()
-            try await client.fetch(.documents, chunks: ids.reversed()) { received.add($0) }
+            try await client.fetch(.documents, chunks: ids.reversed(), examine: false) { received.add($0) }
             let key = try #require(ContainerKey(bytes: container.key))
             let plain = try received.frames.reversed().map { try $0.decoded(key: key) }
             #expect(Array(plain.joined()) == bytes)
@@ -188,7 +188,8 @@ import UbiquityModel
         try await withServer { _, client, container in
             let file = try PreparedFile(randomBytes(1_000), container)
             let ids = file.frames.map(\.chunk)
-            #expect(await refusal { try await client.fetch(.documents, chunks: ids) { _ in } } == "not-found")
+            let missing = await refusal { try await client.fetch(.documents, chunks: ids, examine: false) { _ in } }
+            #expect(missing == "not-found")
             #expect(await refusal { _ = try await client.versions(.documents, item: .random()) } == "not-found")
         }
     }
@@ -209,7 +210,7 @@ import UbiquityModel
             try Files.write(bytes, to: pack)
             let key = try #require(ContainerKey(bytes: container.key))
             let received = Received()
-            try await client.fetch(.documents, chunks: file.frames.map(\.chunk)) { received.add($0) }
+            try await client.fetch(.documents, chunks: file.frames.map(\.chunk), examine: false) { received.add($0) }
             #expect(throws: ChunkError.corrupted(file.frames[0].chunk)) { try received.frames[0].decoded(key: key) }
             for frame in received.frames.dropFirst() { #expect(throws: Never.self) { try frame.decoded(key: key) } }
         }

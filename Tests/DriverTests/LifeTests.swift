@@ -100,22 +100,52 @@ extension DriverTests {
         @Test(.enabled(if: Self.folderToHold != nil, "only for another test"))
         func `a mount is held`() throws {
             let folder = try #require(Self.folderToHold)
+            let replica = try Replica(directory: folder + "/replica")
             let mount = Mount(
                 MountConfiguration(mountPoint: folder + "/mnt", containerName: "Test"),
-                replica: try Replica(directory: folder + "/replica"),
+                replica: replica,
                 host: TestHost(),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             )
             try mount.start()
             try Files.write("before the death", to: folder + "/mnt/file")
+            if Self.changesWithoutEnd {
+                for number in 0..<4 { startThread { Self.change(mount, replica, "\(number)") } }
+            }
             try Files.write("", to: folder + "/ready")
             while true { pause() }
         }
 
-        private static var folderToHold: String? { ProcessInfo.processInfo.environment["UBIQUITY_DRIVER_TEST_HOLD"] }
+        /// A file that comes and goes, as an engine makes it do so.
+        private static func change(_ mount: Mount, _ replica: Replica, _ name: String) {
+            let name = Mounted.name(name)
+            while true {
+                let done = DispatchSemaphore(value: 0)
+                guard let staged = try? replica.staging.makeFile().name else { return }
+                mount.apply(
+                    .publish(staged: staged, parent: replica.tree.rootKey, name: name, expecting: .absent)
+                ) { result in
+                    guard let state = (try? result.get())?.state else { return }
+                    mount.apply(
+                        .remove(
+                            parent: replica.tree.rootKey,
+                            name: name,
+                            expecting: LocalEvidence(state),
+                            isFolder: false
+                        )
+                    ) { _ in done.signal() }
+                }
+                done.wait()
+            }
+        }
 
-        @Test
-        func `the mount of a service that was killed is taken over`() throws {
+        private static var folderToHold: String? { ProcessInfo.processInfo.environment["UBIQUITY_DRIVER_TEST_HOLD"] }
+        private static var changesWithoutEnd: Bool {
+            ProcessInfo.processInfo.environment["UBIQUITY_DRIVER_TEST_CHANGES"] != nil
+        }
+
+        /// A mount of another process, which was killed after `moment`, changing the mount or not.
+        private func killed(changing: Bool, after moment: Int32 = 0, _ body: (_ folder: String) throws -> Void) throws {
             let folder = "/tmp/ubiquity-driver-\(RevisionID.random().description.prefix(12))"
             try Files.makeFolder(folder)
             try Files.makeFolder(folder + "/mnt")
@@ -123,14 +153,31 @@ extension DriverTests {
                 Mounts.detach(folder + "/mnt")
                 _ = try? run("rm", "-rf", folder)
             }
-            let service = try OwnBinary.command(
-                filter: "a mount is held",
-                environment: ["UBIQUITY_DRIVER_TEST_HOLD": folder]
-            )
+            var environment = ["UBIQUITY_DRIVER_TEST_HOLD": folder]
+            if changing { environment["UBIQUITY_DRIVER_TEST_CHANGES"] = "1" }
+            let service = try OwnBinary.command(filter: "a mount is held", environment: environment)
             defer { service.kill() }
             try eventually("it is mounted; \(service.outputSoFar)") { Files.exists(folder + "/ready") }
+            poll(nil, 0, moment)
             service.kill()
-            _ = try service.wait()
+            _ = try service.wait(.seconds(20))
+            try body(folder)
+        }
+
+        @Test(arguments: 1...8)
+        func `a service that is killed while it changes its own mount leaves nobody waiting`(round: Int32) throws {
+            try killed(changing: true, after: 7 * round) { folder in
+                let look = try Command(["cat", folder + "/mnt/file"]).wait(.seconds(10))
+                #expect(look.errors.contains("not connected"), "\(look)")
+            }
+        }
+
+        @Test
+        func `the mount of a service that was killed is taken over`() throws {
+            try killed(changing: false) { folder in try takeOver(folder) }
+        }
+
+        private func takeOver(_ folder: String) throws {
             #expect(Files.readFailure(folder + "/mnt/file") == ENOTCONN)
             let mount = Mount(
                 MountConfiguration(mountPoint: folder + "/mnt", containerName: "Test"),

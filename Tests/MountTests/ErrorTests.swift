@@ -244,6 +244,8 @@ extension MountTests {
                 #expect(served == Array(bytes[..<served.count]), "a wrong byte was served")
                 #expect(try b.run("download", b.path("f.bin")).code == 1)
                 #expect(try b.state(of: "f.bin") == "dataless")
+                let log = try Files.text(a.home + "/server.log")
+                #expect(log.contains("is damaged on the server's disk"), "the server's operator is told: \(log.suffix(500))")
                 // What is whole stays whole, and a mended server serves again.
                 #expect(try b.text("other.txt") == "other")
                 for (path, copy) in zip(packs, copies) { try Files.overwrite(copy, at: path) }

@@ -22,6 +22,16 @@ import UbiquityModel
         }
     }
 
+    @Test func `those made later come later`() throws {
+        let ids = [0, 5_000_000, 1_795_336_218_589_604_242, .max].map { ItemID.made(at: Timestamp(nanoseconds: $0)) }
+        #expect(ids == ids.sorted())
+        #expect(ids[2].bytes.prefix(6).reduce(0) { $0 << 8 | Int64($1) } == 1_795_336_218_589)
+        let same = (0..<1000).map { _ in ItemID.made(at: Timestamp(nanoseconds: 7)) }
+        #expect(Set(same).count == same.count)
+        // A clock that was never set.
+        #expect(ItemID.made(at: Timestamp(nanoseconds: -1)).bytes.prefix(6).allSatisfy { $0 == 0 })
+    }
+
     @Test func `a digest comes back from its bytes`() throws {
         let bytes = (0..<32).map { UInt8($0 * 8) }
         let digest = try #require(ChunkID(bytes: bytes))

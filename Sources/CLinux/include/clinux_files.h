@@ -65,7 +65,7 @@ int clinux_fsync(int descriptor);
 int clinux_fdatasync(int descriptor);
 int clinux_syncfs(int descriptor);
 
-// These four work on O_PATH descriptors too (through /proc/self/fd).
+// These four work on O_PATH descriptors too (through /proc/thread-self/fd).
 int64_t clinux_xattr_get(int descriptor, const char *name, void *value, size_t size);
 int clinux_xattr_set(int descriptor, const char *name, const void *value, size_t size, int flags);
 int clinux_xattr_remove(int descriptor, const char *name);

@@ -43,10 +43,15 @@ package final class FolderChunkStore: ChunkStore {
         }.get()
     }
 
-    package func read(_ chunks: [ChunkRequest]) async throws(ChunkStoreError) -> [ReadChunk] {
+    package func read(
+        _ chunks: [ChunkRequest],
+        examining: Bool
+    ) async throws(ChunkStoreError) -> [ReadChunk] {
         try await withCheckedContinuation { continuation in
             reading.async {
-                continuation.resume(returning: Result { () throws(ChunkStoreError) in try self.readNow(chunks) })
+                continuation.resume(
+                    returning: Result { () throws(ChunkStoreError) in try self.readNow(chunks, examining: examining) }
+                )
             }
         }.get()
     }
@@ -117,7 +122,7 @@ package final class FolderChunkStore: ChunkStore {
 
     // MARK: Reading
 
-    private func readNow(_ chunks: [ChunkRequest]) throws(ChunkStoreError) -> [ReadChunk] {
+    private func readNow(_ chunks: [ChunkRequest], examining: Bool) throws(ChunkStoreError) -> [ReadChunk] {
         var result = [ReadChunk]()
         result.reserveCapacity(chunks.count)
         for request in chunks {
@@ -127,8 +132,9 @@ package final class FolderChunkStore: ChunkStore {
             guard record.count == Int(location.length), record.count > PackRecord.headerBytes else {
                 throw .missing(pack: location.pack)
             }
-            let isDamaged = !PackRecord.isValid(record[...]) || !PackRecord.names(record[...], request.chunk)
-            result.append(ReadChunk(data: Array(record.dropFirst(PackRecord.headerBytes)), isDamaged: isDamaged))
+            let isDamaged =
+                !PackRecord.names(record[...], request.chunk) || examining && !PackRecord.isValid(record[...])
+            result.append(ReadChunk(data: record.dropFirst(PackRecord.headerBytes), isDamaged: isDamaged))
         }
         return result
     }

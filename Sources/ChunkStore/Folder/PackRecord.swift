@@ -26,7 +26,7 @@ enum PackRecord {
         buffer.append(contentsOf: chunk.chunk.bytes)
         append(chunk.length, to: &buffer)
         append(UInt32(chunk.data.count), to: &buffer)
-        let check = check(header: buffer[start...], data: chunk.data[...])
+        let check = check(header: buffer[start...], data: chunk.data)
         buffer.append(contentsOf: check)
         buffer.append(contentsOf: chunk.data)
     }
@@ -49,8 +49,9 @@ enum PackRecord {
         return record.dropFirst(56).prefix(8).elementsEqual(check)
     }
 
+    /// Whether this begins as the record of that chunk does.
     static func names(_ record: ArraySlice<UInt8>, _ chunk: ChunkID) -> Bool {
-        record.dropFirst(16).prefix(32).elementsEqual(chunk.bytes)
+        record.prefix(4).elementsEqual(mark) && record.dropFirst(16).prefix(32).elementsEqual(chunk.bytes)
     }
 
     private static func check(header: ArraySlice<UInt8>, data: ArraySlice<UInt8>) -> [UInt8] {

@@ -3,7 +3,7 @@ package import UbiquityModel
 
 extension WireChunkFrame {
     /// One chunk as it is stored and sent.
-    package init(chunk: ChunkID, length: UInt32, isCompressed: Bool, data: [UInt8]) {
+    package init(chunk: ChunkID, length: UInt32, isCompressed: Bool, data: ArraySlice<UInt8>) {
         self.init()
         self.chunk = chunk.wire
         self.length = length
@@ -14,16 +14,16 @@ extension WireChunkFrame {
     /// The parts of a frame, checked for what can be known without decompressing: the content is verified against the chunk's
     /// name by `ChunkFrame.decoded(key:)`.
     package func decoded() throws(WireError) -> Parts {
-        try Self.checked(try ChunkID(wire: chunk, "a chunk's id"), length, compressed, [UInt8](data))
+        try Self.checked(try ChunkID(wire: chunk, "a chunk's id"), length, compressed, [UInt8](data)[...])
     }
 
-    package typealias Parts = (chunk: ChunkID, length: UInt32, isCompressed: Bool, data: [UInt8])
+    package typealias Parts = (chunk: ChunkID, length: UInt32, isCompressed: Bool, data: ArraySlice<UInt8>)
 
     private static func checked(
         _ chunk: ChunkID,
         _ length: UInt32,
         _ isCompressed: Bool,
-        _ data: [UInt8]
+        _ data: ArraySlice<UInt8>
     ) throws(WireError) -> Parts {
         guard length > 0, length <= Manifest.maximumChunkSize else {
             throw .outOfRange("the length of a chunk", value: Int64(length))
@@ -46,12 +46,13 @@ extension WireChunkFrame {
 
     /// `decoded()` of the message with these bytes.
     package static func parts(of body: [UInt8]) throws(WireError) -> Parts {
+        // The data stays where it has arrived.
         let plain = body.withUnsafeBytes { bytes -> Parts? in
             var reader = WireReader(bytes)
             var chunk: ChunkID?
             var length: UInt64 = 0
             var isCompressed: UInt64 = 0
-            var data: UnsafeRawBufferPointer?
+            var data: Range<Int>?
             while !reader.isAtEnd {
                 switch reader.varint() {
                 case Tag.chunk: chunk = reader.field().flatMap { ChunkID(bytes: $0) }
@@ -62,13 +63,15 @@ extension WireChunkFrame {
                     guard let value = reader.varint() else { return nil }
                     isCompressed = value
                 case Tag.data:
-                    guard let value = reader.field() else { return nil }
-                    data = value
+                    guard let value = reader.field(), let start = value.baseAddress, let base = bytes.baseAddress else {
+                        return nil
+                    }
+                    data = start - base..<start - base + value.count
                 default: return nil
                 }
             }
             guard let chunk, let data, let length = UInt32(exactly: length) else { return nil }
-            return (chunk, length, isCompressed != 0, Array(data))
+            return (chunk, length, isCompressed != 0, body[data])
         }
         // What is not as expected goes the general way, which says why.
         guard let plain else { return try WireChunkFrame(body: body).decoded() }

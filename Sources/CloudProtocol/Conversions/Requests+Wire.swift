@@ -28,9 +28,10 @@ extension WireHaveResponse {
 }
 
 extension WireFetchRequest {
-    package init(chunks: [ChunkID]) {
+    package init(chunks: [ChunkID], examine: Bool) {
         self.init()
         self.chunks = chunks.map(\.wire)
+        self.examine = examine
     }
 }
 

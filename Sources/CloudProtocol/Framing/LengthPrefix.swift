@@ -24,46 +24,73 @@ package enum LengthPrefix {
     }
 }
 
-/// Takes length-prefixed messages out of a stream that arrives in arbitrary pieces.
+/// Takes length-prefixed messages out of a stream that arrives in arbitrary pieces. Each byte is copied once, to where its message is
+/// handed out.
 ///
 /// It holds what has arrived and was not taken: at most one message and the piece that completed it, if the caller takes all
 /// whole messages after each `append`. A length above the limit is refused as soon as it is seen, before anything is allocated.
 package struct LengthPrefixedDecoder: Sendable {
+    /// Room that is made for a message because its length says so. More comes with its bytes.
+    private static let trusted = 1 << 20
+
     private let limit: Int
-    private var buffer = [UInt8]()
-    /// Index in `buffer` of the first byte that was not taken yet.
-    private var start = 0
+    /// Of the message that is arriving: what has come of its length, and then of itself.
+    private var prefix = 0
+    private var prefixBytes = 0
+    private var body: [UInt8] = []
+    /// Messages that are whole, the next one first.
+    private var whole: [[UInt8]] = []
+    private var failure: WireError?
 
     /// - Parameter limit: of one message, in bytes.
     package init(limit: Int) { self.limit = limit }
 
-    package mutating func append(_ bytes: some Collection<UInt8>) {
-        if start == buffer.count {
-            buffer.removeAll(keepingCapacity: true)
-            start = 0
-        } else if start > buffer.count / 2 {
-            buffer.removeFirst(start)
-            start = 0
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes[...]
+        while failure == nil, !rest.isEmpty {
+            guard prefixBytes == LengthPrefix.bytes else {
+                prefix = prefix << 8 | Int(rest.removeFirst())
+                prefixBytes += 1
+                if prefixBytes == LengthPrefix.bytes { begin() }
+                continue
+            }
+            let part = rest.prefix(prefix - body.count)
+            rest = rest.dropFirst(part.count)
+            body.append(contentsOf: part)
+            if body.count == prefix { end() }
         }
-        buffer.append(contentsOf: bytes)
+    }
+
+    package mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
+    package mutating func append(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { append($0) } }
+
+    private mutating func begin() {
+        guard prefix <= limit else {
+            failure = .tooLong("a message", bytes: prefix, limit: limit)
+            return
+        }
+        body.reserveCapacity(min(prefix, Self.trusted))
+        if prefix == 0 { end() }
+    }
+
+    private mutating func end() {
+        whole.append(body)
+        body = []
+        (prefix, prefixBytes) = (0, 0)
     }
 
     /// The next whole message, `nil` if it has not arrived yet.
     package mutating func next() throws(WireError) -> [UInt8]? {
-        guard buffer.count - start >= LengthPrefix.bytes else { return nil }
-        let length = buffer[start..<start + LengthPrefix.bytes].reduce(0) { $0 << 8 | Int($1) }
-        guard length <= limit else { throw .tooLong("a message", bytes: length, limit: limit) }
-        let body = start + LengthPrefix.bytes
-        guard buffer.count - body >= length else { return nil }
-        start = body + length
-        return Array(buffer[body..<start])
+        if !whole.isEmpty { return whole.removeFirst() }
+        if let failure { throw failure }
+        return nil
     }
 
-    /// What it holds in memory of bytes that are not taken, or were taken a moment ago.
-    package var heldBytes: Int { buffer.count }
+    /// What it holds in memory of bytes that are not taken.
+    package var heldBytes: Int { whole.reduce(body.count) { $0 + $1.count } }
 
     /// The stream has ended: that is an error within a message.
     package func finish() throws(WireError) {
-        guard start == buffer.count else { throw .truncated }
+        guard prefixBytes == 0, whole.isEmpty else { throw .truncated }
     }
 }

@@ -69,6 +69,9 @@ package nonisolated struct WireFetchRequest: Sendable {
 
   package var chunks: [Data] = []
 
+  /// One of them came damaged before: the server looks whether its own disk has damaged it, and tells its operator.
+  package var examine: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -249,7 +252,7 @@ nonisolated extension WireUploadResponse: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension WireFetchRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".FetchRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}chunks\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}chunks\0\u{1}examine\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -258,6 +261,7 @@ nonisolated extension WireFetchRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedBytesField(value: &self.chunks) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.examine) }()
       default: break
       }
     }
@@ -267,11 +271,15 @@ nonisolated extension WireFetchRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.chunks.isEmpty {
       try visitor.visitRepeatedBytesField(value: self.chunks, fieldNumber: 1)
     }
+    if self.examine != false {
+      try visitor.visitSingularBoolField(value: self.examine, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireFetchRequest, rhs: WireFetchRequest) -> Bool {
     if lhs.chunks != rhs.chunks {return false}
+    if lhs.examine != rhs.examine {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -81,14 +81,15 @@ extension CloudService {
             return record
         }
         let groups = Self.groups(records)
+        let examine = asked.examine
         return Response(
             status: .ok,
             headers: [.contentType: CloudHeader.protobuf],
             body: ResponseBody { writer in
-                var current = try await read(groups.first ?? [])
+                var current = try await read(groups.first ?? [], examine)
                 for index in groups.indices {
                     // The next group is read while this one goes out.
-                    async let next = read(index + 1 < groups.count ? groups[index + 1] : [])
+                    async let next = read(index + 1 < groups.count ? groups[index + 1] : [], examine)
                     try await writer.write(current)
                     current = try await next
                 }
@@ -111,17 +112,17 @@ extension CloudService {
         return groups
     }
 
-    private func read(_ records: [ChunkRecord]) async throws -> ByteBuffer {
+    private func read(_ records: [ChunkRecord], _ examine: Bool) async throws -> ByteBuffer {
         let requests = records.map { record in
             let location = ChunkLocation(pack: record.pack, offset: record.offset, length: record.recordLength)
             return ChunkRequest(chunk: record.chunk, location: location)
         }
-        let contents = try await chunks.read(requests)
+        let contents = try await chunks.read(requests, examining: examine)
         var buffer = ByteBuffer()
         buffer.reserveCapacity(contents.reduce(0) { $0 + $1.data.count + 64 })
         for (record, content) in zip(records, contents) {
             if content.isDamaged {
-                // The device notices it too, and says for which file: it never serves what does not match its name.
+                // The device has noticed it, and says for which file: it never serves what does not match its name.
                 logger.error(
                     "chunk \(record.chunk) is damaged on the server's disk (pack \(record.pack), offset \(record.offset))"
                 )

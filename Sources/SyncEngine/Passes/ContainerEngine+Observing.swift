@@ -88,7 +88,7 @@ extension ContainerEngine {
         } else if let own = there.first(where: isOwnCommit), pass.candidates[own.id] == nil {
             id = own.id
         } else {
-            id = .random()
+            id = .made(at: wallClock)
         }
         if hasOneName { newItems[state.key] = id }
         try found(id, place, parent, state, nil, work, into: pass)

@@ -74,7 +74,7 @@ extension ContainerEngine {
     package func restore(_ path: ItemPath, revision: RevisionID) async throws(EngineError) {
         let row = try syncedRow(path)
         let base = remoteRevision(of: row.id)
-        try await commit(path, row.id, .restore(version: revision, as: .random(), base: base, edited: wallClock))
+        try await commit(path, row.id, .restore(version: revision, as: .made(at: wallClock), base: base, edited: wallClock))
     }
 
     package func resolve(_ path: ItemPath, keep: Keep) async throws(EngineError) {
@@ -215,7 +215,7 @@ extension ContainerEngine {
     }
 
     private func commit(_ path: ItemPath, _ item: ItemID, _ action: ItemOperation.Action) async throws(EngineError) {
-        let operation = ItemOperation(id: .random(), item: item, action: action)
+        let operation = ItemOperation(id: .made(at: wallClock), item: item, action: action)
         let answer: CommitAnswer
         do {
             answer = try await cloud.commit(container.id, operations: [operation], frames: [], clock: wallClock)

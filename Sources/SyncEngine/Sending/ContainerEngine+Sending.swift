@@ -19,6 +19,10 @@ extension ContainerEngine {
         var operations: [(operation: ItemOperation, send: Send?)]
         /// Chunks that go along.
         var chunks: [(ChunkID, [UInt8])] = []
+
+        mutating func add(_ action: ItemOperation.Action, _ send: Send?, at time: Timestamp) {
+            operations.append((ItemOperation(id: .made(at: time), item: candidate.id, action: action), send))
+        }
     }
 
     func send(_ sends: [PlannedSend], _ pass: Pass) async throws {
@@ -75,15 +79,16 @@ extension ContainerEngine {
         if send.isAnnouncement {
             guard let found = candidate.found, case .unread(let size) = found.content else { return nil }
             // The same again if the answer was lost.
-            let content = FileContent(revision: sending[candidate.id]?.revision ?? .random(), content: nil, size: size)
+            let revision = sending[candidate.id]?.revision ?? .made(at: wallClock)
+            let content = FileContent(revision: revision, content: nil, size: size)
             let place = Place(parent: found.parent, name: found.place.name)
             let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
-            prepared.operations.append((ItemOperation(id: .random(), item: candidate.id, action: action), nil))
+            prepared.add(action, nil, at: wallClock)
             return prepared
         }
         for action in send.actions {
             guard let operation = try operation(action, candidate, pass) else { return nil }
-            prepared.operations.append((ItemOperation(id: .random(), item: candidate.id, action: operation), action))
+            prepared.add(operation, action, at: wallClock)
         }
         if let read = candidate.read, !read.chunks.isEmpty {
             let known = try baseChunks(candidate)
@@ -169,7 +174,7 @@ extension ContainerEngine {
         {
             return announced.revision
         }
-        return .random()
+        return .made(at: wallClock)
     }
 
     /// Written down before it leaves.

@@ -122,10 +122,11 @@ struct Downloader: Sendable {
     ) async throws(FillError) {
         let missing = Mutex(entries)
         var tries = Tries()
+        var examine = false
         while true {
             let wanted = missing.withLock { $0 }
             do {
-                return try await fetchOnce(wanted, into: destination, token: token) { chunk in
+                return try await fetchOnce(wanted, into: destination, token: token, examine: examine) { chunk in
                     missing.withLock { $0.removeAll { $0.chunk == chunk } }
                     written()
                 }
@@ -133,6 +134,7 @@ struct Downloader: Sendable {
                 // A server that restarts in the middle of a long fetch is as good as at its beginning.
                 if missing.withLock({ $0.count }) < wanted.count { tries = Tries() }
                 try await tries.pause(after: error)
+                if case .corrupted = error { examine = true }
             }
         }
     }
@@ -171,6 +173,7 @@ struct Downloader: Sendable {
         _ entries: [ChunkIndex.Entry],
         into destination: some ContentDestination,
         token: UInt64,
+        examine: Bool,
         written: @escaping @Sendable (ChunkID) -> Void
     ) async throws(FillError) {
         var places: [ChunkID: [Range<Int64>]] = [:]
@@ -193,7 +196,7 @@ struct Downloader: Sendable {
         }
         var problem: CloudError?
         do {
-            try await cloud.fetch(container, chunks: order) { frame in try await lane.add(frame) }
+            try await cloud.fetch(container, chunks: order, examine: examine) { frame in try await lane.add(frame) }
         } catch { problem = error }
         if let failure = await lane.end() { throw failure }
         if let problem { throw .cloud(problem) }
@@ -208,7 +211,7 @@ struct Downloader: Sendable {
         at ranges: [Range<Int64>],
         into destination: some ContentDestination
     ) -> FillError? {
-        let plain: [UInt8]
+        let plain: ArraySlice<UInt8>
         do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { return .corrupted("\(error)") }
         for range in ranges {
             guard range.upperBound - range.lowerBound == Int64(plain.count) else {

@@ -22,6 +22,19 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
         return Self(using: &generator)
     }
 
+    /// Makes a fresh identifier that begins with the time: 48 bits of milliseconds, then 80 random ones (as RFC 9562 has it, version 7).
+    /// Those made one after another lie side by side in an index, which makes tables of millions of them cheaper to write.
+    package init(at time: Timestamp, using generator: inout some RandomNumberGenerator) {
+        let milliseconds = UInt64(clamping: time.nanoseconds / 1_000_000)
+        self.init(high: milliseconds << 16 | generator.next() & 0xFFFF, low: generator.next())
+    }
+
+    /// A fresh identifier of an item, a revision or an operation, from the system's generator, for code at the edge.
+    package static func made(at time: Timestamp) -> Self {
+        var generator = SystemRandomNumberGenerator()
+        return Self(at: time, using: &generator)
+    }
+
     /// The 16 bytes, big-endian; `nil` if there are not exactly 16.
     @inlinable
     package init?(bytes: some Collection<UInt8>) {

@@ -12,7 +12,7 @@ import UbiquityModel
             chunk: id,
             length: UInt32(size),
             isCompressed: false,
-            data: randomBytes(size, seed: seed)
+            data: randomBytes(size, seed: seed)[...]
         )
     }
 
@@ -26,7 +26,7 @@ import UbiquityModel
         let store = try FolderChunkStore(folder: folder.path + "/packs")
         var locations = try await store.store(Array(chunks.prefix(10)))
         locations += try await store.store(Array(chunks.suffix(10)))
-        #expect(try await store.read(requests(chunks, locations)).map(\.data) == chunks.map(\.data))
+        #expect(try await store.read(requests(chunks, locations), examining: true).map(\.data) == chunks.map(\.data))
         await store.close()
         await #expect(throws: ChunkStoreError.closed) { try await store.store(chunks) }
     }
@@ -41,7 +41,7 @@ import UbiquityModel
             locations = try await store.store(chunks)
         }
         let again = try await reopened(folder.path)
-        #expect(try await again.read(requests(chunks, locations)).allSatisfy { !$0.isDamaged })
+        #expect(try await again.read(requests(chunks, locations), examining: true).allSatisfy { !$0.isDamaged })
     }
 
     /// The former store's threads may hold its last reference, and with it the lock, for a moment longer.
@@ -69,7 +69,7 @@ import UbiquityModel
             locations += try await store.store([chunk])
         }
         #expect(Set(locations.map(\.pack)).count == 4)
-        #expect(try await store.read(requests(chunks, locations)).map(\.data) == chunks.map(\.data))
+        #expect(try await store.read(requests(chunks, locations), examining: true).map(\.data) == chunks.map(\.data))
         for location in locations { #expect(store.hasPack(location.pack)) }
         #expect(!store.hasPack(99))
     }
@@ -109,7 +109,7 @@ import UbiquityModel
         let more = try stored("more", seed: 50)
         locations = Array(locations.prefix(survivors)) + (try await store.store([more]))
         let all = Array(chunks.prefix(survivors)) + [more]
-        let read = try await store.read(requests(all, locations))
+        let read = try await store.read(requests(all, locations), examining: true)
         #expect(read.map(\.data) == all.map(\.data))
         #expect(read.allSatisfy { !$0.isDamaged })
     }
@@ -130,7 +130,7 @@ import UbiquityModel
         try overwrite(pack, at: position, with: [~before[position]])
         let store = try await reopened(folder.path)
         #expect(try Files.status(pack).st_size == before.count)
-        let read = try await store.read(requests(chunks, locations))
+        let read = try await store.read(requests(chunks, locations), examining: true)
         #expect(read.map(\.isDamaged) == [false, true, false])
     }
 
@@ -139,14 +139,15 @@ import UbiquityModel
         let store = try FolderChunkStore(folder: folder.path)
         let location = try #require(try await store.store([try stored("a")]).first)
         let other = try #require(chunk("b"))
-        #expect(try await store.read([ChunkRequest(chunk: other, location: location)]).map(\.isDamaged) == [true])
+        let read = try await store.read([ChunkRequest(chunk: other, location: location)], examining: false)
+        #expect(read.map(\.isDamaged) == [true])
         let beyond = ChunkLocation(pack: 1, offset: 100_000, length: 100)
         await #expect(throws: ChunkStoreError.missing(pack: 1)) {
-            try await store.read([ChunkRequest(chunk: other, location: beyond)])
+            _ = try await store.read([ChunkRequest(chunk: other, location: beyond)], examining: false)
         }
         await #expect(throws: ChunkStoreError.missing(pack: 9)) {
-            try await store.read([ChunkRequest(chunk: other, location: ChunkLocation(pack: 9, offset: 16, length: 100))]
-            )
+            let elsewhere = ChunkLocation(pack: 9, offset: 16, length: 100)
+            _ = try await store.read([ChunkRequest(chunk: other, location: elsewhere)], examining: false)
         }
     }
 
@@ -166,7 +167,7 @@ import UbiquityModel
             for chunk in chunks {
                 group.addTask {
                     let locations = try await store.store([chunk])
-                    let read = try await store.read(locations.map { ChunkRequest(chunk: chunk.chunk, location: $0) })
+                    let read = try await store.read(locations.map { ChunkRequest(chunk: chunk.chunk, location: $0) }, examining: true)
                     #expect(read.map(\.data) == [chunk.data])
                     #expect(read.allSatisfy { !$0.isDamaged })
                 }
@@ -192,7 +193,7 @@ import UbiquityModel
         locations += try await store.store([small])
         try Files.remove(filler)
         locations += try await store.store([big])
-        let read = try await store.read(requests([first, small, big], locations))
+        let read = try await store.read(requests([first, small, big], locations), examining: true)
         #expect(read.map(\.data) == [first.data, small.data, big.data])
         await store.close()
     }
