@@ -38,15 +38,15 @@ final class StubServer: Sendable {
         port = channel.localAddress?.port ?? 0
     }
 
-    /// - Parameter port: 0 for any.
+    /// - Parameter port: `nil` for any, that can be had again: the system gives it to no connection.
     static func start(
-        port: Int = 0,
+        port: Int? = nil,
         certificate: TestCertificate? = nil,
         answer: @escaping @Sendable (Request) -> Answer
     ) async throws -> StubServer {
         let context = try certificate.map { try $0.serverContext() }
         let connections = Connections()
-        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -57,7 +57,12 @@ final class StubServer: Sendable {
                     try pipeline.addHandler(StubHandler(answer: answer))
                 }
             }
-            .bind(host: "127.0.0.1", port: port).get()
+        for _ in 0..<20 where port == nil {
+            let port = Int.random(in: 20_000..<32_000)
+            guard let channel = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() else { continue }
+            return StubServer(channel: channel, connections: connections)
+        }
+        let channel = try await bootstrap.bind(host: "127.0.0.1", port: port ?? 0).get()
         return StubServer(channel: channel, connections: connections)
     }
 

@@ -149,6 +149,32 @@ import UbiquityModel
         try await server.stop()
     }
 
+    @Test func `an embedded server waits for its port while a connection has it`() async throws {
+        let folder = try ServerFolder()
+        let server = try await RunningServer(data: folder.path)
+        try await server.stop()
+        let port = try #require(server.url.split(separator: ":").last.flatMap { UInt16($0) })
+        #expect(port < 32_768, "not one that the system takes for outgoing connections")
+        let taker = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let isBound = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(taker, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        try #require(isBound == 0 && listen(taker, 1) == 0)
+        startThread {
+            poll(nil, 0, 700)
+            close(taker)
+        }
+        let again = try await RunningServer(data: folder.path)
+        #expect(again.url == server.url)
+        try await again.stop()
+    }
+
     @Test func `two servers on one data folder, or on one port, say what is wrong`() async throws {
         let folder = try ServerFolder()
         let server = try await RunningServer(data: folder.path)

@@ -13,17 +13,19 @@ struct LocalListener: Service {
     private static let portSetting = "loopback-port"
 
     func run() async throws {
-        guard remembersPort, listener.address.port == 0, let port = try await rememberedPort() else {
-            return try await listen(listener)
+        guard remembersPort, listener.address.port == 0 else { return try await listen(listener) }
+        var failure: ServerError?
+        for next in LastingPort.tries(remembered: try await rememberedPort()) {
+            try await next.begin(listener.logger)
+            let isReady = Atomic(false)
+            do {
+                return try await listen(listener.on(next.port)) { isReady.store(true, ordering: .relaxed) }
+            } catch let error as ServerError {
+                guard case .cannotListen = error, !isReady.load(ordering: .relaxed) else { throw error }
+                failure = error
+            }
         }
-        let isReady = Atomic(false)
-        do {
-            try await listen(listener.on(port)) { isReady.store(true, ordering: .relaxed) }
-        } catch let error as ServerError {
-            guard case .cannotListen = error, !isReady.load(ordering: .relaxed) else { throw error }
-            listener.logger.warning("port \(port) is taken by another program: using a new one, known URLs are void")
-            try await listen(listener)
-        }
+        if let failure { throw failure }
     }
 
     private func rememberedPort() async throws -> Int? {

@@ -42,14 +42,14 @@ final class NetworkDoor: Service {
     func run() async throws {
         await withTaskGroup(of: Void.self) { group in
             if let remembered = await rememberedPort() {
-                if case .failure(let error) = await start(on: remembered, in: &group) { logger.error("\(error)") }
+                if case .failure(let error) = await start(remembered, in: &group) { logger.error("\(error)") }
             }
             for await waiting in requests.cancelOnGracefulShutdown() {
                 if let port {
                     waiting.resume(returning: .success(port))
                 } else {
                     let remembered = await rememberedPort()
-                    waiting.resume(returning: await start(on: remembered ?? 0, in: &group))
+                    waiting.resume(returning: await start(remembered, in: &group))
                 }
             }
             asking.finish()
@@ -64,11 +64,12 @@ final class NetworkDoor: Service {
         }
     }
 
-    private func start(on wanted: Int, in group: inout TaskGroup<Void>) async -> Result<Int, ServerError> {
-        var result = await listen(on: wanted, in: &group)
-        if case .failure(.cannotListen) = result, wanted != 0 {
-            logger.warning("port \(wanted) is taken by another program: using a new one, known URLs are void")
-            result = await listen(on: 0, in: &group)
+    private func start(_ remembered: Int?, in group: inout TaskGroup<Void>) async -> Result<Int, ServerError> {
+        var result = Result<Int, ServerError>.failure(Self.stopping)
+        for next in LastingPort.tries(remembered: remembered) {
+            do { try await next.begin(logger) } catch { return .failure(Self.stopping) }
+            result = await listen(on: next.port, in: &group)
+            guard case .failure(.cannotListen) = result else { break }
         }
         guard case .success(let port) = result else { return result }
         do { try await catalog.set(Self.portSetting, to: "\(port)") } catch { return .failure(.catalog(error)) }
