@@ -90,7 +90,9 @@ final class Session: Sendable {
     private func answerRequests() {
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
+        var watch = BriefWatch()
         while !isAbandoned.load(ordering: .acquiring), readers.waitForTurn() {
+            watch.awaitRequest(fuse_session_fd(pointer.raw))
             let count = fuse_session_receive_buf(pointer.raw, &buffer)
             if count == -EINTR || count == -EAGAIN {
                 readers.gotNothing()

@@ -1,0 +1,47 @@
+import CFuse3
+import CLinux
+import Glibc
+
+/// Looks for the next request for a moment before its thread sleeps in the kernel for it.
+///
+/// A program that works with a mount asks again and again, some microseconds after each answer; to wake a sleeping thread, on a processor
+/// that sleeps by then, takes longer than to answer. Measured on a virtual machine of two processors, as part of the time without it:
+/// `stat` of what the kernel does not know 0.47, rename 0.44, open and read of small files 0.51, `git status` 0.42, `grep -r` 0.32.
+///
+/// It takes processor time that others could use, so it gives way to whoever can run, and looks less and less often while nothing comes:
+/// a mount that is used now and then costs nothing more.
+struct BriefWatch {
+    private static let nanoseconds = 100_000
+    /// With one processor, the program could not ask meanwhile.
+    private static let isPossible = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
+    private static let highestPower = 6
+
+    /// How often in a row nothing came, as far as it counts.
+    private var misses = 0
+    private var skipped = 0
+
+    /// Returns when there is a request, or after a moment.
+    mutating func awaitRequest(_ connection: Int32) {
+        guard Self.isPossible else { return }
+        guard skipped == 0 else {
+            skipped -= 1
+            return
+        }
+        let end = Self.now + Self.nanoseconds
+        while clinux_fuse_is_readable(connection) == 0 {
+            guard Self.now < end else {
+                misses = min(misses + 1, Self.highestPower)
+                skipped = 1 << misses
+                return
+            }
+            sched_yield()
+        }
+        misses = 0
+    }
+
+    private static var now: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+}
