@@ -245,7 +245,7 @@ extension MountTests {
                 #expect(try b.run("download", b.path("f.bin")).code == 1)
                 #expect(try b.state(of: "f.bin") == "dataless")
                 let log = try Files.text(a.home + "/server.log")
-                #expect(log.contains("is damaged on the server's disk"), "the server's operator is told: \(log.suffix(500))")
+                #expect(log.contains("is damaged on the server's disk"), "the server's log: \(log.suffix(500))")
                 // What is whole stays whole, and a mended server serves again.
                 #expect(try b.text("other.txt") == "other")
                 for (path, copy) in zip(packs, copies) { try Files.overwrite(copy, at: path) }

@@ -125,7 +125,9 @@ extension MountTests {
             }
         }
 
-        @Test func `what was applied when the service died, and not recorded, is not taken for the newest`() async throws {
+        @Test func `what was applied when the service died, and not recorded, is not taken for the newest`()
+            async throws
+        {
             try await withSite { site in
                 let (a, b) = try site.pair()
                 try a.shell("echo old > f; touch -d @1000 f")

@@ -135,7 +135,7 @@ extension MountTests {
             }
         }
 
-        @Test func `a folder that nobody looked into is moved to where nothing is sent from, and goes with all that is in it`()
+        @Test func `a folder that nobody looked into is moved to where nothing is sent from, with all that is in it`()
             async throws
         {
             try await withSite { site in
@@ -145,7 +145,8 @@ extension MountTests {
                 #expect(try b.shell("ls x.nosync/d1/d2 | wc -l").output == "41\n")
                 try a.waitForAbsence(of: "d1")
                 try b.sync()
-                #expect(try b.shell("cat x.nosync/d1/f? x.nosync/d1/d2/g17").output == "1\n2\n3\n4\n5\n6\n7\n8\n9\nx17\n")
+                let contents = try b.shell("cat x.nosync/d1/f? x.nosync/d1/d2/g17").output
+                #expect(contents == "1\n2\n3\n4\n5\n6\n7\n8\n9\nx17\n")
                 #expect(try b.shell("find x.nosync/d1 | wc -l").output == "85\n")
                 #expect(try a.conflicts() == [] && b.conflicts() == [])
             }

@@ -35,8 +35,11 @@ extension ContainerEngine {
             if replica.folders.entry(place.folder) != nil { pass.verdicts[work] = .later(.milliseconds(200)) }
             return
         }
+        let state = try observe(place)
+        // What a lookup has made since the pass began gets its row now: a program may have moved it here, and it would be taken for new.
+        if populator.hasMade { recordPopulated() }
         let row = try replica.database.synced(at: Place(parent: parent, name: place.name))
-        guard let state = try observe(place), state.kind != .other else {
+        guard let state, state.kind != .other else {
             if let row { try collectAbsent(row, work, into: pass) }
             return
         }

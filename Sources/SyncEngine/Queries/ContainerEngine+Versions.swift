@@ -74,7 +74,8 @@ extension ContainerEngine {
     package func restore(_ path: ItemPath, revision: RevisionID) async throws(EngineError) {
         let row = try syncedRow(path)
         let base = remoteRevision(of: row.id)
-        try await commit(path, row.id, .restore(version: revision, as: .made(at: wallClock), base: base, edited: wallClock))
+        let now = wallClock
+        try await commit(path, row.id, .restore(version: revision, as: .made(at: now), base: base, edited: now))
     }
 
     package func resolve(_ path: ItemPath, keep: Keep) async throws(EngineError) {
