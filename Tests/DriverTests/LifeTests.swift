@@ -111,6 +111,7 @@ extension DriverTests {
             try Files.write("before the death", to: folder + "/mnt/file")
             if Self.changesWithoutEnd {
                 for number in 0..<4 { startThread { Self.change(mount, replica, "\(number)") } }
+                try eventually("the mount is changed") { Self.changes.load(ordering: .relaxed) > 8 }
             }
             try Files.write("", to: folder + "/ready")
             while true { pause() }
@@ -125,7 +126,10 @@ extension DriverTests {
                 mount.apply(
                     .publish(staged: staged, parent: replica.tree.rootKey, name: name, expecting: .absent)
                 ) { result in
-                    guard let state = (try? result.get())?.state else { return }
+                    guard let state = (try? result.get())?.state else {
+                        done.signal()
+                        return
+                    }
                     mount.apply(
                         .remove(
                             parent: replica.tree.rootKey,
@@ -133,13 +137,18 @@ extension DriverTests {
                             expecting: LocalEvidence(state),
                             isFolder: false
                         )
-                    ) { _ in done.signal() }
+                    ) { result in
+                        if case .success = result { Self.changes.add(1, ordering: .relaxed) }
+                        done.signal()
+                    }
                 }
                 done.wait()
             }
         }
 
         private static var folderToHold: String? { ProcessInfo.processInfo.environment["UBIQUITY_DRIVER_TEST_HOLD"] }
+        /// Files that came and went in this process.
+        private static let changes = Atomic(0)
         private static var changesWithoutEnd: Bool {
             ProcessInfo.processInfo.environment["UBIQUITY_DRIVER_TEST_CHANGES"] != nil
         }

@@ -50,8 +50,7 @@ int clinux_fuse_thread_id(void);
 // Prepares a thread of the driver: its name (15 bytes are used), every signal blocked but, for one that shall be woken, SIGURG, and an
 // umask of its own, which is 0.
 int clinux_fuse_prepare_thread(const char *name, int is_woken);
-
-/* From now on the calling thread has a table of descriptors of its own, in which only the first three are left. */
+// From now on the calling thread has a table of descriptors of its own, in which only the first three are left.
 int clinux_fuse_leave_descriptors(void);
 // Gives the thread a umask until the end is called: the disk applies it, unless a default ACL takes its place. Returns the mode to make
 // something with; where threads cannot have umasks of their own, the mask is applied to it.

@@ -24,8 +24,8 @@ int clinux_wait_readable(int descriptor, int milliseconds);
 // Takes the lock of the open file description for itself alone, waiting for it: flock, whose name is also a struct's.
 int clinux_lock_waiting(int descriptor);
 
-// Sockets in the filesystem. The folder is given as a descriptor and reached through /proc/thread-self/fd, since a socket's address has room
-// for 107 bytes only and homes may be deeper.
+// Sockets in the filesystem. The folder is given as a descriptor and reached through /proc/thread-self/fd, since a socket's address has
+// room for 107 bytes only and homes may be deeper.
 int clinux_socket_listen(int folder, const char *name);
 int clinux_socket_connect(int folder, const char *name);
 // accept4, closed on exec and not blocking.

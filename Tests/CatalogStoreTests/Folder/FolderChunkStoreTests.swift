@@ -167,7 +167,8 @@ import UbiquityModel
             for chunk in chunks {
                 group.addTask {
                     let locations = try await store.store([chunk])
-                    let read = try await store.read(locations.map { ChunkRequest(chunk: chunk.chunk, location: $0) }, examining: true)
+                    let requests = locations.map { ChunkRequest(chunk: chunk.chunk, location: $0) }
+                    let read = try await store.read(requests, examining: true)
                     #expect(read.map(\.data) == [chunk.data])
                     #expect(read.allSatisfy { !$0.isDamaged })
                 }
