@@ -146,6 +146,33 @@ extension MountTests {
             }
         }
 
+        @Test func `what an apply left half-way is read as the version that it is while the newest may not come yet`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; echo old > d/f")
+                try a.sync()
+                try b.sync()
+                let (go, read) = (site.outside + "/go", site.outside + "/read")
+                let script = "echo held; until [ -e '\(go)' ]; do sleep 0.02; done; cat d/f > '\(read)'"
+                // With that option the claim covers what lies in the folder, and fetches nothing.
+                let holder = try b.start([
+                    "coordinate", "--write", b.path("d"), "--option", "for-replacing", "--", "bash", "-c",
+                    "cd '\(b.mountPoint)'; \(script)",
+                ])
+                try eventually("the folder is claimed") { holder.outputSoFar.contains("held") }
+                try a.shell("echo newest > d/f")
+                try a.sync()
+                // As the next start writes it down when the service died between the disk and the row.
+                try succeed("sqlite3", b.stateDatabase(), "update synced set content = null where name = cast('f' as blob)")
+                try Files.write("", to: go)
+                let result = try holder.wait()
+                #expect(try Files.text(read) == "old\n", "\(result)")
+                try b.waitForText("newest\n", in: "d/f")
+            }
+        }
+
         @Test(arguments: ["service", "server"])
         func `a transfer that was killed goes on and arrives whole`(victim: String) async throws {
             try await withSite(limit: .seconds(300)) { site in

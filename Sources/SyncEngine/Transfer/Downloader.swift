@@ -52,8 +52,12 @@ struct Downloader: Sendable {
             return try await sourceOfOldRevision(found.item, revision)
         }
         guard let id = content.content else {
-            // It will never come if the file was deleted before it was sent, or was sent with another content.
-            if let remote = found.remote, remote.isDeleted || current == nil { throw .gone }
+            if let remote = found.remote {
+                // It will never come if the file was deleted before it was sent.
+                if remote.isDeleted { throw .gone }
+                // Nor if it was sent with another content; but what an apply left half-way may still be a version.
+                if current == nil { return try await sourceOfOldRevision(found.item, revision) }
+            }
             let author = found.remote?.author ?? ""
             return ContentFiller.Source(item: found.item, path: found.name.description, manifest: nil, author: author)
         }
