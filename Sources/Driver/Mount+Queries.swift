@@ -1,5 +1,4 @@
 import Glibc
-package import Replica
 import Synchronization
 package import UbiquityModel
 

@@ -3,13 +3,11 @@ package import UbiquityModel
 /// The engine's decisions about *when*: what is examined, sent and applied next, what waits and for how long, and what the
 /// connection does. A state machine without I/O, clock or randomness: events in, effects out. (What is done about one item is
 /// decided by `Planner`.) The device service and the simulator drive the same code.
-///
-/// `LocalPlace` is how the driver of this machine names a place in the backing tree.
-package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
+package struct EngineCore: Sendable {
     /// Something to examine: a place in the backing tree that a program changed, or an item whose remote state differs.
-    package enum Work: Hashable, Sendable {
-        case place(LocalPlace)
+    package enum Work: Hashable, Sendable, Comparable {
         case item(ItemID)
+        case place(LocalPlace)
     }
 
     package enum Connection: Hashable, Sendable {
@@ -179,11 +177,9 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
             }
             for item in items { add(.item(item), at: now) }
         case .passEnded(let verdicts):
-            for work in inPass where verdicts[work] == nil { finish(work, .again, at: now) }
-            // The order of a dictionary is not the same in two runs; the queue's order must be.
-            for (work, verdict) in verdicts.sorted(by: { order($0.key) < order($1.key) }) {
-                finish(work, verdict, at: now)
-            }
+            // The order of a set or dictionary is not the same in two runs; the queue's order must be.
+            for work in inPass.sorted() where verdicts[work] == nil { finish(work, .again, at: now) }
+            for (work, verdict) in verdicts.sorted(by: { $0.key < $1.key }) { finish(work, verdict, at: now) }
             inPass.removeAll()
             wokenMeanwhile.removeAll()
         case .transferEnded(let work, let verdict):
@@ -212,7 +208,7 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
             for key in Array(queue.keys) where failures[key] == nil || connection == .live {
                 queue.set(key, readyAt: now)
             }
-            for key in parked.sorted(by: { order($0) < order($1) }) { queue.set(key, readyAt: now) }
+            for key in parked.sorted() { queue.set(key, readyAt: now) }
             parked.removeAll()
             rhythm.removeAll()
         }
@@ -330,7 +326,7 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     }
 
     private mutating func retryFailuresNow(at now: Instant) {
-        for work in failures.keys.sorted(by: { order($0) < order($1) }) where queue.contains(work) {
+        for work in failures.keys.sorted() where queue.contains(work) {
             queue.set(work, readyAt: now)
         }
     }
@@ -338,13 +334,5 @@ package struct EngineCore<LocalPlace: Hashable & Sendable>: Sendable {
     private func reconnectDelay(jitter: Double) -> Duration {
         let full = min(.seconds(30), .milliseconds(200) * (1 << min(attempts, 8)))
         return full * (0.5 + jitter / 2)
-    }
-
-    /// A stable order for keys of sets and dictionaries: places by their own description come after items.
-    private func order(_ work: Work) -> String {
-        switch work {
-        case .item(let item): "0" + item.description
-        case .place(let place): "1" + String(describing: place)
-        }
     }
 }

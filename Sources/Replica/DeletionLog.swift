@@ -11,14 +11,7 @@ package import UbiquityModel
 /// filled up with zeros, and a check over it and over what the record says (deleted, or withdrawn). Damaged records are
 /// skipped, a torn one at the end is cut off.
 package final class DeletionLog: Sendable {
-    package enum Entry: Hashable, Sendable {
-        /// Items whose synced row names this inode. Needs no question to the database: what a program waits for.
-        case inode(InodeKey)
-        /// The inode took the name of another item, which goes on with it; the item that it was until then ends.
-        case replacing(InodeKey)
-        /// An item by itself, for one whose row is not written yet.
-        case item(ItemID)
-    }
+    package typealias Entry = DeletionEntry
 
     private static let version: UInt32 = 2
     private static let magic = Array("UBQD".utf8)

@@ -20,7 +20,7 @@ package import UbiquityModel
 ///
 /// It runs on a thread of its own, since its methods read the state database and the backing tree.
 package actor ContainerEngine {
-    typealias Core = EngineCore<LocalPlace>
+    typealias Core = EngineCore
     typealias Work = Core.Work
     typealias Verdict = Core.Verdict
 

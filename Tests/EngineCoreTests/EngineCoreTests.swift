@@ -3,7 +3,13 @@ import Testing
 import UbiquityModel
 
 @Suite struct EngineCoreTests {
-    private typealias Core = EngineCore<Int>
+    private typealias Core = EngineCore
+
+    private let place: LocalPlace
+
+    init() throws {
+        place = LocalPlace(folder: InodeKey(tag: 1, words: (1, 0, 0)), name: try Name("document"))
+    }
 
     private func liveCore() -> Core {
         var core = Core()
@@ -18,8 +24,8 @@ import UbiquityModel
 
     @Test func `a closed file is examined a moment after its change`() {
         var core = liveCore()
-        #expect(core.handle(.changed(1, isOpen: false), at: .start) == [.setTimer(.start + Core.closeDelay)])
-        #expect(core.handle(.timer, at: later) == [.runPass([.place(1)])])
+        #expect(core.handle(.changed(place, isOpen: false), at: .start) == [.setTimer(.start + Core.closeDelay)])
+        #expect(core.handle(.timer, at: later) == [.runPass([.place(place)])])
     }
 
     @Test func `somebody who waits does not wait for the next attempt to connect`() {
@@ -31,43 +37,43 @@ import UbiquityModel
 
     @Test func `a transfer that ends before the pass that began it is not waited for`() {
         var core = liveCore()
-        _ = core.handle(.changed(1, isOpen: false), at: .start)
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
         _ = core.handle(.timer, at: later)
-        _ = core.handle(.transferEnded(.place(1), .done), at: later)
-        _ = core.handle(.passEnded([.place(1): .transferring]), at: later)
+        _ = core.handle(.transferEnded(.place(place), .done), at: later)
+        _ = core.handle(.passEnded([.place(place): .transferring]), at: later)
         #expect(core.isSettled)
     }
 
     @Test func `nothing is sent while nobody is connected, and all of it afterwards`() {
         var core = liveCore()
         _ = core.handle(.connectionLost(jitter: 0), at: .start)
-        #expect(!core.handle(.changed(1, isOpen: false), at: .start).contains(.runPass([.place(1)])))
+        #expect(!core.handle(.changed(place, isOpen: false), at: .start).contains(.runPass([.place(place)])))
         #expect(core.handle(.timer, at: later).contains(.connect))
         _ = core.handle(.connected, at: later)
-        #expect(core.handle(.caughtUp, at: later).contains(.runPass([.place(1)])))
+        #expect(core.handle(.caughtUp, at: later).contains(.runPass([.place(place)])))
     }
 
     @Test func `a change during a pass is looked at again`() {
         var core = liveCore()
-        _ = core.handle(.changed(1, isOpen: false), at: .start)
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
         _ = core.handle(.timer, at: later)
-        _ = core.handle(.changed(1, isOpen: false), at: later)
-        _ = core.handle(.passEnded([.place(1): .sent]), at: later)
+        _ = core.handle(.changed(place, isOpen: false), at: later)
+        _ = core.handle(.passEnded([.place(place): .sent]), at: later)
         #expect(!core.isSettled)
-        #expect(core.isWaiting(.place(1)))
+        #expect(core.isWaiting(.place(place)))
     }
 
-    @Test(arguments: [EngineCore<Int>.Verdict.parked, .later(.seconds(1000))])
-    func `what is woken while a pass has it is not put away for it`(verdict: EngineCore<Int>.Verdict) {
+    @Test(arguments: [EngineCore.Verdict.parked, .later(.seconds(1000))])
+    func `what is woken while a pass has it is not put away for it`(verdict: EngineCore.Verdict) {
         var core = liveCore()
-        _ = core.handle(.changed(1, isOpen: false), at: .start)
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
         _ = core.handle(.timer, at: later)
-        _ = core.handle(.woken(.place(1)), at: later)
-        #expect(core.handle(.passEnded([.place(1): verdict]), at: later) == [.runPass([.place(1)])])
+        _ = core.handle(.woken(.place(place)), at: later)
+        #expect(core.handle(.passEnded([.place(place): verdict]), at: later) == [.runPass([.place(place)])])
         // Only once.
-        _ = core.handle(.passEnded([.place(1): verdict]), at: later)
+        _ = core.handle(.passEnded([.place(place): verdict]), at: later)
         #expect(core.parkedCount == (verdict == .parked ? 1 : 0))
-        #expect(core.isWaiting(.place(1)) == (verdict != .parked))
+        #expect(core.isWaiting(.place(place)) == (verdict != .parked))
     }
 
     @Test func `a device that was offline before the start stays so, until it is switched on`() {

@@ -3,6 +3,7 @@ import Glibc
 import Replica
 import SystemPackage
 import Testing
+import UbiquityModel
 
 @Suite struct InodeKeyTests {
     let scratch: ScratchFolder

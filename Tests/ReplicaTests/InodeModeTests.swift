@@ -1,6 +1,7 @@
 import CLinux
 import Replica
 import Testing
+import UbiquityModel
 
 @Suite struct InodeModeTests {
     struct Case: CustomTestStringConvertible {

@@ -3,6 +3,7 @@ import Glibc
 import Replica
 import Synchronization
 import SystemPackage
+import UbiquityModel
 
 /// The threads on which the engine's changes go through the mount, and what each of them is doing.
 ///

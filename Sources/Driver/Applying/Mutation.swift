@@ -1,4 +1,4 @@
-package import Replica
+import Replica
 package import SystemPackage
 package import UbiquityModel
 

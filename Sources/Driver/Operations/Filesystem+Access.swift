@@ -3,6 +3,7 @@ import Glibc
 import Replica
 import Synchronization
 import SystemPackage
+import UbiquityModel
 
 /// Permissions that the backing inodes do not show.
 ///

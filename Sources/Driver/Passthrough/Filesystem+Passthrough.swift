@@ -5,6 +5,7 @@ import Logging
 import Replica
 import Synchronization
 import SystemPackage
+import UbiquityModel
 
 /// Answers to OPEN and CREATE: which way the content takes, and what follows from it.
 extension Filesystem {

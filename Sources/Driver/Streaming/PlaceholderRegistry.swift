@@ -1,6 +1,7 @@
 import Replica
 import Synchronization
 import SystemPackage
+import UbiquityModel
 
 /// The one object of each dataless inode that is in use: all handles, and through the host the engine, fill and read the same.
 final class PlaceholderRegistry: Sendable {

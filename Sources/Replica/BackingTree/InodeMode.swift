@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 package import SystemPackage
+package import UbiquityModel
 
 /// The permission bits of backing inodes.
 ///

@@ -3,11 +3,7 @@ internal import Glibc
 package import SystemPackage
 package import UbiquityModel
 
-package enum LocalKind: UInt8, Sendable, Hashable {
-    case file, folder, symlink
-    /// A fifo, socket or device: never synced.
-    case other
-
+extension LocalKind {
     package init(mode: UInt32) {
         switch mode & UInt32(S_IFMT) {
         case UInt32(S_IFREG): self = .file
@@ -15,71 +11,6 @@ package enum LocalKind: UInt8, Sendable, Hashable {
         case UInt32(S_IFLNK): self = .symlink
         default: self = .other
         }
-    }
-}
-
-/// What is in the backing tree at one moment: one inode's status, its key, and its placeholder if it is dataless.
-package struct LocalState: Hashable, Sendable {
-    package var key: InodeKey
-    package var kind: LocalKind
-    /// Bytes. For a dataless file this, `modified` and `mode` are the placeholder's: the inode's own are no evidence of
-    /// anything.
-    package var size: Int64
-    package var modified: Timestamp
-    /// The inode's change time.
-    package var changed: Timestamp
-    /// The true permission bits, 0o777 at most, also where the inode keeps more (`InodeMode`).
-    package var mode: UInt16
-    package var linkCount: UInt64
-    package var placeholder: Placeholder?
-
-    package init(
-        key: InodeKey,
-        kind: LocalKind,
-        size: Int64,
-        modified: Timestamp,
-        changed: Timestamp,
-        mode: UInt16,
-        linkCount: UInt64,
-        placeholder: Placeholder?
-    ) {
-        self.key = key
-        self.kind = kind
-        self.size = size
-        self.modified = modified
-        self.changed = changed
-        self.mode = mode
-        self.linkCount = linkCount
-        self.placeholder = placeholder
-    }
-
-    package var isDataless: Bool { placeholder != nil }
-}
-
-/// What the state database remembers of an inode, to tell later whether it is still as it was when it was agreed on.
-package struct LocalEvidence: Hashable, Sendable {
-    package var key: InodeKey
-    package var size: Int64
-    package var modified: Timestamp
-    package var changed: Timestamp
-    package var isDataless: Bool
-
-    package init(key: InodeKey, size: Int64, modified: Timestamp, changed: Timestamp, isDataless: Bool) {
-        self.key = key
-        self.size = size
-        self.modified = modified
-        self.changed = changed
-        self.isDataless = isDataless
-    }
-
-    package init(_ state: LocalState) {
-        self.init(
-            key: state.key,
-            size: state.size,
-            modified: state.modified,
-            changed: state.changed,
-            isDataless: state.isDataless
-        )
     }
 }
 

@@ -2,18 +2,6 @@ internal import GRDB
 internal import SQLiteRows
 package import UbiquityModel
 
-/// A content that this device has sent as a revision of an item, or is about to.
-package struct SentRevision: Hashable, Sendable {
-    package var revision: RevisionID
-    /// `nil`: the item was announced, and its content has not been read yet.
-    package var content: ContentID?
-
-    package init(revision: RevisionID, content: ContentID?) {
-        self.revision = revision
-        self.content = content
-    }
-}
-
 /// What was sent and not answered yet. Written before a commit leaves: if its answer is lost, by a kill or a cut connection,
 /// the revision that then shows up in the cloud is known as this device's own, and not taken for somebody else's edit.
 extension StateDatabase {

@@ -1,29 +1,5 @@
 package import UbiquityModel
 
-/// What stands for the content of a dataless file: kept in an extended attribute of its inode.
-///
-/// While it is there, the inode's own size, times and data are never evidence of a local change, and are put right from
-/// it.
-package struct Placeholder: Hashable, Sendable {
-    package var revision: RevisionID
-    /// A random number that every creation and every eviction draws anew: what is remembered of the ranges that are here (in the
-    /// state database) is of use only for the same number, so that a hole is never taken for content.
-    package var generation: UInt64
-    /// Bytes.
-    package var size: Int64
-    package var modified: Timestamp
-    /// The true permission bits.
-    package var mode: UInt16
-
-    package init(revision: RevisionID, generation: UInt64, size: Int64, modified: Timestamp, mode: UInt16) {
-        self.revision = revision
-        self.generation = generation
-        self.size = size
-        self.modified = modified
-        self.mode = mode & 0o777
-    }
-}
-
 extension Placeholder {
     private static let encodedCount = 43
 
