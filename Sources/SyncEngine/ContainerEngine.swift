@@ -48,8 +48,6 @@ package actor ContainerEngine {
 
     var mount: Mount?
     var core = Core()
-    private let clock = ContinuousClock()
-    private let started = ContinuousClock.now
     private var timerTask: Task<Void, Never>?
     private var connectionTask: Task<Void, Never>?
     var transferTasks: [ItemID: Task<Void, Never>] = [:]
@@ -60,16 +58,10 @@ package actor ContainerEngine {
     private var nextWaiter: UInt64 = 0
     var connectionProblem: String?
 
-    /// What the driver said of places that are not examined yet.
-    var aspects: [LocalPlace: LocalChange.Aspects] = [:]
-    /// Names that the driver saw being renamed away: their absence is an act, not an accident.
-    var vanished: Set<LocalPlace> = []
+    /// Which item is what, and what is known of it between passes.
+    let observer: ItemObserver<EngineView>
     /// Deleted inodes that no pass has looked at yet.
     var freshDeletions: Set<InodeKey> = []
-    /// Where inodes went that moved since their synced row was written.
-    var moves: [InodeKey: LocalPlace] = [:]
-    /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
-    var newItems: [InodeKey: ItemID] = [:]
     /// Deleted folders that come back because something new lies in them.
     var revivals: Set<ItemID> = []
     /// Moves that the server refused as a cycle: undone here.
@@ -80,27 +72,17 @@ package actor ContainerEngine {
     var uploaded: [LocalPlace: ReadContent] = [:]
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
-    /// What was sent and not answered, as in the state database.
-    var sending: [ItemID: SentRevision] = [:]
     /// When the driver last said something of a place.
     var changedAt: [LocalPlace: UInt64] = [:]
     var changeCount: UInt64 = 0
     /// The same of inodes that may have several names: one of them may be on its way to the cloud, without a row by which it is found.
     var linkedChanges: [InodeKey: UInt64] = [:]
-    /// Since when items are missing without a word from anybody.
-    var absentSince: [ItemID: Instant] = [:]
     /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
     var editedAt: [LocalPlace: Timestamp] = [:]
     /// How often in a row an item was not as expected when it was to be changed.
     var staleCounts: [ItemID: Int] = [:]
     /// How often in a row a move was refused because the name is another's that is itself on the move.
     var crossings: [ItemID: Int] = [:]
-    /// Files that are being brought here for the engine's own purposes.
-    var fetching: Set<InodeKey> = []
-    /// Files whose content the cloud cannot give.
-    var undeliverable: Set<InodeKey> = []
-    /// Work that waits for a file to become whole.
-    var waitingForContent: [InodeKey: Set<Work>] = [:]
     /// Passes so far, and for each piece of work the last one that finished it; noted while a `sync` waits.
     var passCount = 0
     var finishedIn: [Work: Int] = [:]
@@ -163,6 +145,7 @@ package actor ContainerEngine {
         }
         host = EngineHost(replica: replica, filler: filler, populator: populator, listing: listing)
         self.relay = relay
+        observer = ItemObserver(view: EngineView(replica: replica, populator: populator))
     }
 
     /// Breaks the circle between the engine and its filler, which is made first.
@@ -176,6 +159,7 @@ package actor ContainerEngine {
 
     package func attach(_ mount: Mount) {
         self.mount = mount
+        observer.view.engine = self
         host.attach(self)
         relay.engine.withLock { $0 = self }
     }
@@ -187,7 +171,7 @@ package actor ContainerEngine {
             let wasClean = try replica.database.wasStoppedCleanly()
             try replica.database.setStoppedCleanly(false)
             heldDeletions = try replica.database.held()
-            sending = try replica.database.sending()
+            observer.sending = try replica.database.sending()
             try dropStrangeDeletions()
             try scan(onlyFolders: wasClean)
         } catch {
@@ -249,14 +233,10 @@ package actor ContainerEngine {
 
     // MARK: Driving the core
 
-    var now: Instant { Instant(clock.now - started) }
+    var now: Instant { observer.view.now }
 
     /// The time of day, for edit times and the server's correction of clocks.
-    nonisolated var wallClock: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
-    }
+    nonisolated var wallClock: Timestamp { EngineView.timeOfDay }
 
     func handle(_ event: Core.Event) {
         guard !isStopping else { return }
@@ -343,9 +323,9 @@ package actor ContainerEngine {
         let place = LocalPlace(folder: change.parent, name: change.name)
         changeCount += 1
         changedAt[place] = changeCount
-        aspects[place, default: []].formUnion(change.aspects)
+        observer.aspects[place, default: []].formUnion(change.aspects)
         if change.aspects.contains(.content) { editedAt[place] = wallClock }
-        vanished.remove(place)
+        observer.vanished.remove(place)
         if change.aspects.contains(.entry), let key = change.key, replica.deletions.contains(.inode(key)) {
             freshDeletions.insert(key)
         }
@@ -353,11 +333,11 @@ package actor ContainerEngine {
             let old = LocalPlace(folder: from.parent, name: from.name)
             changedAt[old] = changeCount
             // What was written under the old name goes along.
-            aspects[place, default: []].formUnion(aspects[old] ?? [])
+            observer.aspects[place, default: []].formUnion(observer.aspects[old] ?? [])
             if let edited = editedAt[old] { editedAt[place] = edited }
-            aspects[old, default: []].formUnion(.entry)
-            vanished.insert(old)
-            if let key = change.key { moves[key] = place }
+            observer.aspects[old, default: []].formUnion(.entry)
+            observer.vanished.insert(old)
+            if let key = change.key { observer.moves[key] = place }
             handle(.changed(old, isOpen: false))
         }
         let isOpen = change.key.map { mount?.hasWriter($0) ?? false } ?? false
@@ -382,7 +362,7 @@ package actor ContainerEngine {
             guard other != place else { continue }
             // A new name changes the inode's change time and nothing else.
             changedAt[other] = changeCount
-            aspects[other, default: []].formUnion(changed.union(.attributes))
+            observer.aspects[other, default: []].formUnion(changed.union(.attributes))
             handle(.changed(other, isOpen: isOpen))
         }
     }
@@ -399,8 +379,8 @@ package actor ContainerEngine {
 
     private func recordWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
         mount?.becameWhole(key)
-        undeliverable.remove(key)
-        defer { for work in waitingForContent.removeValue(forKey: key) ?? [] { handle(.woken(work)) } }
+        observer.undeliverable.remove(key)
+        defer { for work in observer.waitingForContent.removeValue(forKey: key) ?? [] { handle(.woken(work)) } }
         if fillWatchers > 0 { filledMeanwhile[key] = (revision, state) }
         do {
             var changes = SyncedChanges()
@@ -441,11 +421,10 @@ package actor ContainerEngine {
     // MARK: Items and places
 
     /// The local folder of a synced folder item; `nil` while it is not here.
-    func folderKey(of item: ItemID) -> InodeKey? {
-        if item == .root { return replica.tree.rootKey }
-        guard let row = try? replica.database.synced(item), case .folder = row.content else { return nil }
-        return row.local?.key
-    }
+    func folderKey(of item: ItemID) -> InodeKey? { observer.folderKey(of: item) }
+
+    /// `nil`: nothing is there, or its folder is gone.
+    func observe(_ place: LocalPlace) throws -> LocalState? { try observer.view.observe(place) }
 
     /// The path of a place now, if its folder still exists.
     func path(of place: LocalPlace) -> ItemPath? { replica.folders.path(of: place.folder)?.appending(place.name) }

@@ -210,13 +210,13 @@ extension ContainerEngine {
         candidate.found?.place = place
         candidate.found?.state = state
         pass.foldersTouched.formUnion([found.place.folder, folder])
-        if moves[state.key] == found.place { moves[state.key] = nil }
+        if observer.moves[state.key] == found.place { observer.moves[state.key] = nil }
     }
 
     func noteWritten(_ place: LocalPlace) {
         changeCount += 1
         changedAt[place] = changeCount
-        aspects[place, default: []].formUnion(.content)
+        observer.aspects[place, default: []].formUnion(.content)
         handle(.changed(place, isOpen: false))
     }
 
@@ -243,7 +243,7 @@ extension ContainerEngine {
         if state.kind == .folder {
             replica.folders.move(state.key, parent: place.folder, name: name)
         } else {
-            moves[state.key] = place
+            observer.moves[state.key] = place
         }
         if !result.isUnchanged { noteWritten(place) }
     }
@@ -305,8 +305,8 @@ extension ContainerEngine {
             let mutation = found.rename(to: name)
             guard let state = await perform(mutation, path, candidate) else { return }
             if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) }
-            if candidate.synced != nil { moves[state.key] = place }
-            aspects[place, default: []].formUnion([.entry, .content])
+            if candidate.synced != nil { observer.moves[state.key] = place }
+            observer.aspects[place, default: []].formUnion([.entry, .content])
             handle(.changed(place, isOpen: false))
             logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(name)"])
             return

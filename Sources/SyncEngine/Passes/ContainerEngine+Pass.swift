@@ -21,7 +21,7 @@ extension ContainerEngine {
         drainChanges()
         let pass = Pass(seenUpTo: changeCount)
         for work in works {
-            do { try collect(work, into: pass) } catch {
+            do { try observer.collect(work, into: pass) } catch {
                 logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
                 pass.verdicts[work] = .failed
             }
@@ -65,9 +65,9 @@ extension ContainerEngine {
             {
                 // What was said since then is for the next pass.
                 changedAt[place] = nil
-                aspects[place] = nil
+                observer.aspects[place] = nil
                 editedAt[place] = nil
-                vanished.remove(place)
+                observer.vanished.remove(place)
                 snapshots.remove(place)
             }
         }
@@ -101,7 +101,7 @@ extension ContainerEngine {
             guard let found = candidate.found, let change = linkedChanges[found.state.key], change > pass.seenUpTo
             else { continue }
             changedAt[found.place] = change
-            aspects[found.place, default: []].formUnion([.content, .attributes])
+            observer.aspects[found.place, default: []].formUnion([.content, .attributes])
             handle(.changed(found.place, isOpen: false))
         }
         linkedChanges = linkedChanges.filter { $0.value > pass.seenUpTo }
@@ -129,11 +129,11 @@ extension ContainerEngine {
     ) {
         guard verdict == .done || verdict == .sent else { return }
         problems[candidate.id] = nil
-        absentSince[candidate.id] = nil
+        observer.absentSince[candidate.id] = nil
         host.endCreating(candidate.found?.state.key, candidate.id)
         if let key = candidate.found?.state.key {
-            if moves[key] == candidate.found?.place { moves[key] = nil }
-            if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
+            if observer.moves[key] == candidate.found?.place { observer.moves[key] = nil }
+            if candidate.synced != nil || verdict == .sent { observer.newItems[key] = nil }
             if let former = candidate.formerKey, former != key {
                 ended.append(contentsOf: [.inode(former), .replacing(former)])
             }
@@ -143,7 +143,7 @@ extension ContainerEngine {
             ended.append(.item(candidate.id))
         }
         if candidate.found == nil, let key = candidate.synced?.local?.key {
-            moves[key] = nil
+            observer.moves[key] = nil
             ended.append(contentsOf: [.inode(key), .replacing(key)])
         }
     }
@@ -300,7 +300,7 @@ extension ContainerEngine {
         {
             return .send([.revive])
         }
-        if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote, isOwnAnnouncement(remote),
+        if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote, observer.isOwnAnnouncement(remote),
             case .file(let file) = remote.content
         {
             // The file went before its content was sent: the announcement is taken back.
@@ -338,7 +338,7 @@ extension ContainerEngine {
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
             pass.manifests[content] = manifest
         }
-        if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
+        if observer.sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
         if found.state.kind == .file { pass.written.append(found.place) }
     }
 
@@ -357,14 +357,18 @@ extension ContainerEngine {
         pass.changes.upserts.append(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
-        newItems[found.state.key] = nil
+        observer.newItems[found.state.key] = nil
         // What differs besides the content is compared once more, now as one item.
         candidate.verdict = .again
     }
 
     func noteProblem(_ candidate: Candidate, _ reason: String) {
-        let shown = candidate.found.flatMap { path(of: $0.place) } ?? remotePath(of: candidate.id)
-        problems[candidate.id] = ItemProblem(path: shown.description, reason: reason)
+        noteProblem(candidate.id, at: candidate.found?.place, reason)
+    }
+
+    func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) {
+        let shown = place.flatMap { path(of: $0) } ?? remotePath(of: item)
+        problems[item] = ItemProblem(path: shown.description, reason: reason)
         logger.warning("an item cannot sync", metadata: ["path": "\(shown)", "why": "\(reason)"])
     }
 

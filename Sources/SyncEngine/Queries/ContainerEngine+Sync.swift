@@ -158,7 +158,7 @@ extension ContainerEngine {
         drainChanges()
         for open in mount?.writableInodes() ?? [] {
             let place = LocalPlace(folder: open.parent, name: open.name)
-            aspects[place, default: []].formUnion(.content)
+            observer.aspects[place, default: []].formUnion(.content)
             snapshots.insert(place)
             handle(.changed(place, isOpen: false))
         }

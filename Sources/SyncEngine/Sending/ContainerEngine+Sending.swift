@@ -79,7 +79,7 @@ extension ContainerEngine {
         if send.isAnnouncement {
             guard let found = candidate.found, case .unread(let size) = found.content else { return nil }
             // The same again if the answer was lost.
-            let revision = sending[candidate.id]?.revision ?? .made(at: wallClock)
+            let revision = observer.sending[candidate.id]?.revision ?? .made(at: wallClock)
             let content = FileContent(revision: revision, content: nil, size: size)
             let place = Place(parent: found.parent, name: found.place.name)
             let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
@@ -165,12 +165,12 @@ extension ContainerEngine {
     /// A fresh id for a content; the same for the same content of an item until it has been committed, so that a commit whose
     /// answer was lost is recognised.
     private func revision(_ candidate: Candidate, _ content: ContentID, size: Int64) -> RevisionID {
-        if let known = sending[candidate.id], known.content == content { return known.revision }
+        if let known = observer.sending[candidate.id], known.content == content { return known.revision }
         // The content of an announcement bears the announced revision, unless the file has grown or shrunk since: others have
         // placeholders of that revision and size.
         // Not where another content may have reached the cloud as that revision: a revision has one content.
         if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil,
-            announced.size == size, sending[candidate.id]?.content == nil
+            announced.size == size, observer.sending[candidate.id]?.content == nil
         {
             return announced.revision
         }
@@ -183,10 +183,10 @@ extension ContainerEngine {
         for (operation, _) in batch.flatMap(\.operations) {
             guard case .file(let file)? = operation.action.content else { continue }
             let sent = SentRevision(revision: file.revision, content: file.content)
-            if sending[operation.item] != sent { news.append((operation.item, sent)) }
+            if observer.sending[operation.item] != sent { news.append((operation.item, sent)) }
         }
         try replica.database.write(sending: news)
-        for (item, sent) in news { sending[item] = sent }
+        for (item, sent) in news { observer.sending[item] = sent }
     }
 
     // MARK: Committing
@@ -316,7 +316,7 @@ extension ContainerEngine {
     ) {
         if candidate.verdict == nil { candidate.verdict = .sent }
         if case .delete = send {
-            sending[candidate.id] = nil
+            observer.sending[candidate.id] = nil
             admittedDeletions.remove(candidate.id)
             unexplainedFolders[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
@@ -355,7 +355,7 @@ extension ContainerEngine {
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
         if case .file? = operation.action.content {
-            sending[candidate.id] = nil
+            observer.sending[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
         }
     }

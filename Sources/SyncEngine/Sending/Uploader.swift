@@ -1,20 +1,11 @@
 import Chunking
 import CloudClient
 import Dispatch
+import EngineCore
 import Replica
 import Synchronization
 import SystemPackage
 import UbiquityModel
-
-/// What was read of a file for sending.
-struct ReadContent: Sendable {
-    var manifest: Manifest
-    var content: ContentID
-    /// The file as it was while it was read.
-    var state: LocalState
-    /// The chunks themselves, when the file was small; empty when they have been uploaded already.
-    var chunks: [ChunkID: [UInt8]]
-}
 
 /// Why a file could not be read or its content not sent.
 enum UploadError: Error {

@@ -1,16 +1,38 @@
-import Driver
-import EngineCore
-import Reconciliation
-import Replica
-import SystemPackage
-import UbiquityModel
+package import Reconciliation
+package import UbiquityModel
 
 /// From places and items to candidates: which item is it, and what do the three trees say of it?
 ///
 /// For files the name wins: another inode at a synced name is new content of that name's item. Folders, and files whose old
 /// name stayed free, follow their inode: they have moved (architecture section 4, "Safe saves").
-extension ContainerEngine {
-    func collect(_ work: Work, into pass: Pass) throws {
+///
+/// Not thread-safe: it belongs to one engine and is called where that runs.
+package final class ItemObserver<View: DeviceView> {
+    package typealias Work = EngineCore.Work
+
+    package let view: View
+    /// What the driver said of places that are not examined yet.
+    package var aspects: [LocalPlace: LocalChange.Aspects] = [:]
+    /// Names that the driver saw being renamed away: their absence is an act, not an accident.
+    package var vanished: Set<LocalPlace> = []
+    /// Where inodes went that moved since their synced row was written.
+    package var moves: [InodeKey: LocalPlace] = [:]
+    /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
+    package var newItems: [InodeKey: ItemID] = [:]
+    /// What was sent and not answered, as in the state database.
+    package var sending: [ItemID: SentRevision] = [:]
+    /// Since when items are missing without a word from anybody.
+    package var absentSince: [ItemID: Instant] = [:]
+    /// Files that are being brought here for the engine's own purposes.
+    package var fetching: Set<InodeKey> = []
+    /// Files whose content the cloud cannot give.
+    package var undeliverable: Set<InodeKey> = []
+    /// Work that waits for a file to become whole.
+    package var waitingForContent: [InodeKey: Set<Work>] = [:]
+
+    package init(view: View) { self.view = view }
+
+    package func collect(_ work: Work, into pass: Pass) throws {
         switch work {
         case .place(let place): try collect(place, work, into: pass)
         case .item(let item): try collect(item, work, into: pass)
@@ -25,20 +47,20 @@ extension ContainerEngine {
 
     private func look(at place: LocalPlace, _ work: Work, into pass: Pass) throws {
         // First of all: what lies in a folder that stays here has no item as its parent.
-        if let path = path(of: place), let reason = localOnlyReason(place, path) {
+        if let path = view.path(of: place), let reason = localOnlyReason(place, path) {
             let row = try knownItem(of: place.folder).flatMap {
-                try replica.database.synced(at: Place(parent: $0, name: place.name))
+                try view.synced(at: Place(parent: $0, name: place.name))
             }
-            return try collectLocalOnly(place, try observe(place), row, reason, work, into: pass)
+            return try collectLocalOnly(place, try view.observe(place), row, reason, work, into: pass)
         }
         guard let parent = try parentItem(of: place, work, into: pass) else {
-            if replica.folders.entry(place.folder) != nil { pass.verdicts[work] = .later(.milliseconds(200)) }
+            if view.place(ofFolder: place.folder) != nil { pass.verdicts[work] = .later(.milliseconds(200)) }
             return
         }
-        let state = try observe(place)
+        let state = try view.observe(place)
         // What a lookup has made since the pass began gets its row now: a program may have moved it here, and it would be taken for new.
-        if populator.hasMade { recordPopulated() }
-        let row = try replica.database.synced(at: Place(parent: parent, name: place.name))
+        view.recordMade()
+        let row = try view.synced(at: Place(parent: parent, name: place.name))
         guard let state, state.kind != .other else {
             if let row { try collectAbsent(row, work, into: pass) }
             return
@@ -61,16 +83,16 @@ extension ContainerEngine {
 
     /// A folder keeps its identity where it went: another one at its old name is new.
     private func livesElsewhere(_ row: SyncedItem, than place: LocalPlace) -> Bool {
-        guard row.content == .folder, let key = row.local?.key, let entry = replica.folders.entry(key) else {
+        guard row.content == .folder, let key = row.local?.key, let own = view.place(ofFolder: key) else {
             return false
         }
-        return LocalPlace(folder: entry.parent, name: entry.name) != place
+        return own != place
     }
 
     /// The item that a folder is known as; `nil` for a new one, and for one that stays here.
-    func knownItem(of folder: InodeKey) throws -> ItemID? {
-        if folder == replica.tree.rootKey { return .root }
-        return try replica.database.synced(key: folder).first { $0.content == .folder }?.id
+    package func knownItem(of folder: InodeKey) throws -> ItemID? {
+        if folder == view.rootKey { return .root }
+        return try view.synced(key: folder).first { $0.content == .folder }?.id
     }
 
     private func collectNew(
@@ -80,7 +102,7 @@ extension ContainerEngine {
         _ work: Work,
         into pass: Pass
     ) throws {
-        let there = try replica.database.remote(at: Place(parent: parent, name: place.name))
+        let there = try view.remote(at: Place(parent: parent, name: place.name))
         let hasOneName = state.linkCount == 1 || state.kind == .folder
         let id: ItemID
         if hasOneName, let known = newItems[state.key] {
@@ -91,25 +113,25 @@ extension ContainerEngine {
         } else if let own = there.first(where: isOwnCommit), pass.candidates[own.id] == nil {
             id = own.id
         } else {
-            id = .made(at: wallClock)
+            id = view.newItem()
         }
         if hasOneName { newItems[state.key] = id }
         try found(id, place, parent, state, nil, work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
         candidate.rival = there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id }
-        candidate.remote = try replica.database.remote(id)
+        candidate.remote = try view.remote(id)
     }
 
     /// An item of which this device has announced name and size, and never sent the content.
-    func isOwnAnnouncement(_ remote: RemoteItem) -> Bool {
+    package func isOwnAnnouncement(_ remote: RemoteItem) -> Bool {
         guard remote.isAnnounced, !remote.isDeleted, sending[remote.id] != nil else { return false }
-        return (try? replica.database.synced(remote.id)) ?? nil == nil
+        return (try? view.synced(remote.id)) ?? nil == nil
     }
 
     /// A new file that this device has sent, whose commit was not answered.
     private func isOwnCommit(_ remote: RemoteItem) -> Bool {
         guard !remote.isDeleted, sentRevision(remote) != nil else { return false }
-        return (try? replica.database.synced(remote.id)) ?? nil == nil
+        return (try? view.synced(remote.id)) ?? nil == nil
     }
 
     /// The cloud's current revision, if it is one that this device has sent and was not told of.
@@ -121,7 +143,7 @@ extension ContainerEngine {
         return sent.revision
     }
 
-    /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by now
+    /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by view.now
     /// nothing is known in that case.
     private func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
         guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content else {
@@ -138,7 +160,7 @@ extension ContainerEngine {
         if let key = row.local?.key, let place = currentPlace(of: key) {
             try collect(place, work, into: pass)
             if let candidate = pass.candidates[row.id], candidate.found != nil || candidate.deletionIsProven { return }
-            if try observe(place)?.key == key, !pass.all.contains(where: { $0.found?.state.key == key }) {
+            if try view.observe(place)?.key == key, !pass.all.contains(where: { $0.found?.state.key == key }) {
                 // It is there, and could not be told yet what it is.
                 let candidate = pass.candidate(row.id, work)
                 candidate.synced = row
@@ -155,19 +177,19 @@ extension ContainerEngine {
     /// An item that is not where it was. Without a proof that it was deleted it is put back; but a rename is reported a moment after the
     /// disk has it, so absence has to last before it is believed.
     private func noteAbsent(_ row: SyncedItem, _ candidate: Candidate) throws {
-        candidate.remote = try replica.database.remote(row.id)
+        candidate.remote = try view.remote(row.id)
         candidate.synced = agreedRow(row, candidate.remote)
         candidate.deletionIsProven = try isProvenDeletion(row)
         guard !candidate.deletionIsProven, row.local != nil, candidate.verdict == nil else { return }
-        let since = absentSince[row.id] ?? now
+        let since = absentSince[row.id] ?? view.now
         absentSince[row.id] = since
-        if now - since < Self.absenceTime { candidate.verdict = .later(Self.absenceTime) }
+        if view.now - since < Self.absenceTime { candidate.verdict = .later(Self.absenceTime) }
     }
 
-    private static let absenceTime = Duration.milliseconds(300)
+    private static var absenceTime: Duration { .milliseconds(300) }
 
-    func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
-        if replica.deletions.contains(.item(row.id)) { return true }
+    package func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
+        if view.isLogged(.item(row.id)) { return true }
         if let folder = folderKey(of: row.place.parent),
             vanished.contains(LocalPlace(folder: folder, name: row.place.name))
         {
@@ -175,7 +197,7 @@ extension ContainerEngine {
         }
         guard let key = row.local?.key else { return false }
         // Unlinked, or renamed to a name that continues another item.
-        return replica.deletions.contains(.inode(key)) || replica.deletions.contains(.replacing(key))
+        return view.isLogged(.inode(key)) || view.isLogged(.replacing(key))
             || moves[key] != nil
     }
 
@@ -194,7 +216,7 @@ extension ContainerEngine {
             candidate.verdict = .later(.milliseconds(200))
             return
         }
-        candidate.remote = try replica.database.remote(id)
+        candidate.remote = try view.remote(id)
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
         if let placeholder = state.placeholder, try isForeign(placeholder, state.key, id) {
             bringWhole(place, state.key, candidate)
@@ -224,7 +246,7 @@ extension ContainerEngine {
     /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
     /// with it. It becomes whole first, and is then content like any other.
     private func isForeign(_ placeholder: Placeholder, _ key: InodeKey, _ id: ItemID) throws -> Bool {
-        try replica.database.synced(key: key).contains { row in
+        try view.synced(key: key).contains { row in
             guard row.id != id, case .file(let file) = row.content else { return false }
             return file.revision == placeholder.revision
         }
@@ -235,7 +257,7 @@ extension ContainerEngine {
     private func waitsForStranded(_ row: SyncedItem, _ candidate: Candidate) throws -> Bool {
         guard let local = row.local, local.isDataless, !undeliverable.contains(local.key),
             case .file(let file) = row.content,
-            let place = moves[local.key], let state = try observe(place), state.key == local.key,
+            let place = moves[local.key], let state = try view.observe(place), state.key == local.key,
             state.placeholder?.revision == file.revision
         else { return false }
         candidate.synced = row
@@ -245,13 +267,13 @@ extension ContainerEngine {
 
     private func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
         if undeliverable.contains(key) {
-            noteProblem(candidate, "its content is not here, and cannot be fetched")
+            view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
             candidate.verdict = .parked
             return
         }
         waitingForContent[key, default: []].formUnion(candidate.works)
         candidate.verdict = .later(.seconds(2))
-        fetchWhole(place, key)
+        view.fetchWhole(place, key)
     }
 
     /// What has to be opened to be known; `nil` when the name stands for something else by now.
@@ -262,37 +284,15 @@ extension ContainerEngine {
         _ marks: LocalChange.Aspects
     ) throws -> (LocalContent, [[UInt8]: [UInt8]])? {
         if state.kind == .symlink {
-            guard let target = try unlessGone({ () throws(Errno) in try self.target(of: place) }) else { return nil }
+            guard let target = try view.target(of: place) else { return nil }
             return (.symlink(target: target), [:])
         }
-        guard let extended = try unlessGone({ () throws(Errno) in try self.extendedAttributes(of: place, state.key) })
-        else {
-            return nil
-        }
+        guard let extended = try view.extendedAttributes(of: place, state.key) else { return nil }
         if state.kind == .folder { return (.folder, extended) }
         if let placeholder = state.placeholder {
             return (.dataless(placeholder.revision, size: placeholder.size), extended)
         }
         return (isUnchanged(state, row, marks) ? .unchanged : .unread(size: state.size), extended)
-    }
-
-    private func target(of place: LocalPlace) throws(Errno) -> [UInt8] {
-        let folder = try replica.tree.openFolder(key: place.folder)
-        return try replica.tree.readLink(in: folder.raw, place.name)
-    }
-
-    private func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws(Errno) -> [[UInt8]: [UInt8]] {
-        let folder = try replica.tree.openFolder(key: place.folder)
-        let file = OwnedDescriptor(try replica.tree.openPath(in: folder.raw, place.name))
-        if try InodeKey(descriptor: file.raw) != key { throw .stale }
-        return try replica.tree.extendedAttributes(descriptor: file.raw)
-    }
-
-    private func unlessGone<Value>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
-        do throws(Errno) { return try body() } catch {
-            if error == .noSuchFileOrDirectory || error == .stale { return nil }
-            throw error
-        }
     }
 
     /// Whether a whole file still has the bytes of its synced row. An inode's change time moves with its name and mode as well:
@@ -309,7 +309,7 @@ extension ContainerEngine {
 
     private func collect(_ item: ItemID, _ work: Work, into pass: Pass) throws {
         guard pass.visitedItems.insert(item).inserted else { return }
-        if let row = try replica.database.synced(item) {
+        if let row = try view.synced(item) {
             if let place = try localPlace(of: row) {
                 try collect(place, work, into: pass)
                 if let candidate = pass.candidates[item] {
@@ -326,7 +326,7 @@ extension ContainerEngine {
         }
         let candidate = pass.candidate(item, work)
         guard candidate.found == nil else { return }
-        candidate.remote = try replica.database.remote(item)
+        candidate.remote = try view.remote(item)
         guard let remote = candidate.remote, !remote.isDeleted else { return }
         // Folders first, and whatever of this device has the name already.
         if remote.place.parent != .root, folderKey(of: remote.place.parent) == nil {
@@ -334,30 +334,37 @@ extension ContainerEngine {
         }
         if let folder = folderKey(of: remote.place.parent) {
             let place = LocalPlace(folder: folder, name: remote.place.name)
-            if try observe(place) != nil { try collect(.place(place), into: pass) }
+            if try view.observe(place) != nil { try collect(.place(place), into: pass) }
         }
     }
 
     /// Where a synced item is in the backing tree, as far as is known.
-    func localPlace(of row: SyncedItem) throws -> LocalPlace? {
+    package func localPlace(of row: SyncedItem) throws -> LocalPlace? {
         if let key = row.local?.key, let place = currentPlace(of: key) { return place }
         return folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
     }
 
     /// Where the cloud has it, if its inode is there: it was moved here, and that was not recorded.
     private func placeByRemote(_ row: SyncedItem) throws -> LocalPlace? {
-        guard let key = row.local?.key, let remote = try replica.database.remote(row.id), !remote.isDeleted,
+        guard let key = row.local?.key, let remote = try view.remote(row.id), !remote.isDeleted,
             let folder = folderKey(of: remote.place.parent)
         else { return nil }
         let place = LocalPlace(folder: folder, name: remote.place.name)
-        guard try observe(place)?.key == key else { return nil }
+        guard try view.observe(place)?.key == key else { return nil }
         moves[key] = place
         return place
     }
 
-    func currentPlace(of key: InodeKey) -> LocalPlace? {
-        if let entry = replica.folders.entry(key) { return LocalPlace(folder: entry.parent, name: entry.name) }
+    package func currentPlace(of key: InodeKey) -> LocalPlace? {
+        if let place = view.place(ofFolder: key) { return place }
         return moves[key]
+    }
+
+    /// The local folder of a synced folder item; `nil` while it is not here.
+    package func folderKey(of item: ItemID) -> InodeKey? {
+        if item == .root { return view.rootKey }
+        guard let row = try? view.synced(item), case .folder = row.content else { return nil }
+        return row.local?.key
     }
 
     // MARK: Who is it?
@@ -365,20 +372,20 @@ extension ContainerEngine {
     /// The item that a folder is; makes sure that a new one is examined before what lies in it.
     private func parentItem(of place: LocalPlace, _ work: Work, into pass: Pass) throws -> ItemID? {
         if let known = try knownItem(of: place.folder) { return known }
-        guard let entry = replica.folders.entry(place.folder) else { return nil }
-        try collect(.place(LocalPlace(folder: entry.parent, name: entry.name)), into: pass)
+        guard let own = view.place(ofFolder: place.folder) else { return nil }
+        try collect(.place(own), into: pass)
         if let continued = pass.all.first(where: { $0.found?.state.key == place.folder }) { return continued.id }
         return newItems[place.folder]
     }
 
     /// The item that this inode was, if it has moved here.
     private func movedItem(_ state: LocalState, to place: LocalPlace, nameIsTaken: Bool) throws -> SyncedItem? {
-        for row in try replica.database.synced(key: state.key) {
+        for row in try view.synced(key: state.key) {
             if state.kind == .folder { return row.content == .folder ? row : nil }
             guard !nameIsTaken, row.content.kind == kind(of: state) else { continue }
             guard let folder = folderKey(of: row.place.parent) else { return row }
             let old = LocalPlace(folder: folder, name: row.place.name)
-            if try old == place || observe(old) == nil { return row }
+            if try old == place || view.observe(old) == nil { return row }
         }
         return nil
     }
@@ -392,22 +399,12 @@ extension ContainerEngine {
         }
     }
 
-    /// `nil`: nothing is there, or its folder is gone.
-    func observe(_ place: LocalPlace) throws -> LocalState? {
-        try unlessGone { () throws(Errno) in try self.state(at: place) } ?? nil
-    }
-
-    private func state(at place: LocalPlace) throws(Errno) -> LocalState? {
-        let folder = try replica.tree.openFolder(key: place.folder)
-        return try replica.tree.observe(in: folder.raw, place.name)
-    }
-
     // MARK: What stays here
 
-    func localOnlyReason(_ place: LocalPlace, _ path: ItemPath) -> LocalOnly.Reason? {
+    package func localOnlyReason(_ place: LocalPlace, _ path: ItemPath) -> LocalOnly.Reason? {
         if let reason = LocalOnly.reason(for: path) { return reason }
         if let database = LocalOnly.databaseOfSharedMemory(place.name),
-            (try? observe(LocalPlace(folder: place.folder, name: database))) ?? nil != nil
+            (try? view.observe(LocalPlace(folder: place.folder, name: database))) ?? nil != nil
         {
             return .sharedMemoryOfDatabase
         }
@@ -425,7 +422,7 @@ extension ContainerEngine {
     ) throws {
         if let row, state == nil || row.local?.key != state?.key { try collectAbsent(row, work, into: pass) }
         guard let state else { return }
-        for row in try replica.database.synced(key: state.key) where state.kind == .folder || state.linkCount == 1 {
+        for row in try view.synced(key: state.key) where state.kind == .folder || state.linkCount == 1 {
             let candidate = pass.candidate(row.id, work)
             if state.isDataless {
                 candidate.synced = row
@@ -433,12 +430,12 @@ extension ContainerEngine {
                 continue
             }
             candidate.synced = row
-            if state.kind == .folder, try !populateBelow(row.id) || !isWholeBelow(row.id) {
+            if state.kind == .folder, try !view.populateBelow(row.id) || !isWholeBelow(row.id) {
                 // All of it goes, or none.
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
                 continue
             }
-            candidate.remote = try replica.database.remote(row.id)
+            candidate.remote = try view.remote(row.id)
             candidate.deletionIsProven = true
             if state.kind == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
@@ -447,21 +444,21 @@ extension ContainerEngine {
     /// Whether all contents below a folder are here; brings what is not.
     private func isWholeBelow(_ folder: ItemID) throws -> Bool {
         var isWhole = true
-        for row in try replica.database.syncedSubtree(of: folder) where row.local?.isDataless == true {
+        for row in try view.syncedSubtree(of: folder) where row.local?.isDataless == true {
             guard let parent = folderKey(of: row.place.parent), let local = row.local,
                 !undeliverable.contains(local.key)
             else { continue }
             isWhole = false
-            if fetching.count < 32 { fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
+            if fetching.count < 32 { view.fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
         }
         return isWhole
     }
 
     private func collectChildrenLeaving(_ folder: ItemID, _ work: Work, into pass: Pass) throws {
-        for row in try replica.database.syncedChildren(of: folder) {
+        for row in try view.syncedChildren(of: folder) {
             let candidate = pass.candidate(row.id, work)
             candidate.synced = row
-            candidate.remote = try replica.database.remote(row.id)
+            candidate.remote = try view.remote(row.id)
             candidate.deletionIsProven = true
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }

@@ -1,0 +1,80 @@
+package import Reconciliation
+package import UbiquityModel
+
+/// One item in a pass: what the three trees say of it, and what becomes of it. Lives on the engine's thread only.
+package final class Candidate {
+    package let id: ItemID
+    /// The work that led here: all of it gets this candidate's verdict.
+    package var works: Set<EngineCore.Work>
+    /// Where it was found in the backing tree.
+    package var found: Found?
+    package var synced: SyncedItem?
+    package var remote: RemoteItem?
+    /// The inode that the item was, when it is another now.
+    package var formerKey: InodeKey?
+    /// For a new local item: the cloud's item of the same name.
+    package var rival: RemoteItem?
+    /// An absence is proven to be a deletion: logged, or seen happening.
+    package var deletionIsProven = false
+    /// What was read of its content.
+    package var read: ReadContent?
+    package var verdict: EngineCore.Verdict?
+    /// What is to be done in the backing tree, in order.
+    package var applies: [ApplyStep] = []
+
+    package enum ApplyStep {
+        case planned(Apply)
+        /// The local item makes room for the one that had the name first.
+        case aside
+    }
+
+    package struct Found {
+        package var place: LocalPlace
+        package var parent: ItemID
+        package var state: LocalState
+        package var content: LocalContent
+        package var attributes: ItemAttributes
+        package var timeWasSet: Bool
+    }
+
+    package init(id: ItemID, works: Set<EngineCore.Work>) {
+        self.id = id
+        self.works = works
+    }
+
+    /// What the planner sees of the local tree.
+    package var local: LocalItem? {
+        guard let found else { return nil }
+        let content = read.map { LocalContent.read($0.content, size: $0.state.size) } ?? found.content
+        return LocalItem(
+            place: Place(parent: found.parent, name: found.place.name),
+            content: content,
+            attributes: found.attributes,
+            timeWasSet: found.timeWasSet
+        )
+    }
+
+    /// It made room for another and has not moved on yet.
+    package var isInTransit: Bool {
+        guard let found, let remote else { return false }
+        return TransitionalName.matches(found.place.name) && !TransitionalName.matches(remote.place.name)
+    }
+
+    package var agreed: AgreedItem? {
+        synced.map { AgreedItem(place: $0.place, content: $0.content, attributes: $0.attributes) }
+    }
+}
+
+/// What one candidate asks of the server.
+package struct PlannedSend {
+    package var candidate: Candidate
+    package var actions: [Send]
+    /// Name, size and times of a large new file go ahead of its content.
+    package var isAnnouncement = false
+
+    package init(candidate: Candidate, actions: [Send], isAnnouncement: Bool = false) {
+        self.candidate = candidate
+        self.actions = actions
+        self.isAnnouncement = isAnnouncement
+    }
+}

@@ -1,0 +1,50 @@
+package import UbiquityModel
+
+/// What the engine sees of its device, and does to it, while it looks at items: the backing tree, the state database, the log of
+/// deletions. Everything that decisions depend on comes through here, so that the device service and the simulator drive the same code.
+///
+/// Errors are the device's own (a disk that does not read, a damaged database): they end the look at one place, never a decision.
+package protocol DeviceView: AnyObject {
+    // MARK: The backing tree
+
+    /// The folder that is the container.
+    var rootKey: InodeKey { get }
+    /// `nil`: nothing is there, or its folder is gone.
+    func observe(_ place: LocalPlace) throws -> LocalState?
+    /// A symlink's target; `nil` when it is gone by now.
+    func target(of place: LocalPlace) throws -> [UInt8]?
+    /// The synced attributes of this very inode; `nil` when the name stands for another, or for none, by now.
+    func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]?
+    /// Where a folder is; `nil` for the root and for one that is not known.
+    func place(ofFolder key: InodeKey) -> LocalPlace?
+    /// `nil` if its folder does not exist any more.
+    func path(of place: LocalPlace) -> ItemPath?
+
+    // MARK: The state database
+
+    func synced(_ id: ItemID) throws -> SyncedItem?
+    func synced(at place: Place) throws -> SyncedItem?
+    func synced(key: InodeKey) throws -> [SyncedItem]
+    func syncedChildren(of folder: ItemID) throws -> [SyncedItem]
+    func syncedSubtree(of folder: ItemID) throws -> [SyncedItem]
+    func remote(_ id: ItemID) throws -> RemoteItem?
+    func remote(at place: Place) throws -> [RemoteItem]
+    /// Whether the deletion is in the log.
+    func isLogged(_ deletion: DeletionEntry) -> Bool
+
+    // MARK: Clock and chance
+
+    var now: Instant { get }
+    func newItem() -> ItemID
+
+    // MARK: Acts
+
+    /// Writes down what lookups have made in folders that populate themselves, if there is any.
+    func recordMade()
+    /// Makes all that the cloud has below a folder be here, some of it at a time. Returns whether nothing is left to be made.
+    func populateBelow(_ folder: ItemID) throws -> Bool
+    /// Begins to bring a dataless file's content here.
+    func fetchWhole(_ place: LocalPlace, _ key: InodeKey)
+    /// For people: why an item does not sync. `place`: where it is here.
+    func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String)
+}

@@ -1,0 +1,61 @@
+package import UbiquityModel
+
+/// What a pass has gathered and decided. Lives on the engine's thread only.
+package final class Pass {
+    /// In the order in which they were found: folders' parents come first.
+    package private(set) var order: [ItemID] = []
+    package private(set) var candidates: [ItemID: Candidate] = [:]
+    /// The places that were looked at, each with the items that it led to.
+    package private(set) var visitedPlaces: [LocalPlace: Set<ItemID>] = [:]
+    private var visiting: [LocalPlace] = []
+    package var visitedItems: Set<ItemID> = []
+    /// What was reported later than this was not seen by this pass.
+    package let seenUpTo: UInt64
+    /// Verdicts of work that led to no item.
+    package var verdicts: [EngineCore.Work: EngineCore.Verdict] = [:]
+    /// Rows to be written once what they describe is durable.
+    package var changes = SyncedChanges()
+    /// Manifests of contents that were read or sent, for transferring differences later.
+    package var manifests: [ContentID: Manifest] = [:]
+    /// Local files whose rows are about to be written: made durable before.
+    package var written: [LocalPlace] = []
+    /// Items whose deletion the server has taken.
+    package var committedDeletions: [ItemID] = []
+    /// Remote states that commits answered with.
+    package var answered: [RemoteItem] = []
+    /// Folders that this pass has made, before their rows are written.
+    package var localFolders: [ItemID: InodeKey] = [:]
+    /// Folders whose entries the engine changed: their times are put right in the end.
+    package var foldersTouched: Set<InodeKey> = []
+
+    package init(seenUpTo: UInt64) { self.seenUpTo = seenUpTo }
+
+    /// Looks at a place once; work that comes to it again waits for the same items.
+    package func visit(_ place: LocalPlace, _ work: EngineCore.Work, _ look: () throws -> Void) rethrows {
+        if let known = visitedPlaces[place] {
+            for id in known { candidates[id]?.works.insert(work) }
+            return
+        }
+        visitedPlaces[place] = []
+        visiting.append(place)
+        defer { visiting.removeLast() }
+        try look()
+    }
+
+    package func candidate(_ id: ItemID, _ work: EngineCore.Work) -> Candidate {
+        if let place = visiting.last { visitedPlaces[place, default: []].insert(id) }
+        if let known = candidates[id] {
+            known.works.insert(work)
+            return known
+        }
+        let candidate = Candidate(id: id, works: [work])
+        candidates[id] = candidate
+        order.append(id)
+        return candidate
+    }
+
+    /// A candidate's row as this pass leaves it.
+    package func syncedRow(_ id: ItemID) -> SyncedItem? { changes.upserts.last { $0.id == id } }
+
+    package var all: [Candidate] { order.compactMap { candidates[$0] } }
+}

@@ -1,0 +1,98 @@
+import EngineCore
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// The device as `ItemObserver` sees it. Lives on the engine's thread only.
+final class EngineView: DeviceView {
+    let replica: Replica
+    private let populator: Populator
+    private let clock = ContinuousClock()
+    private let started = ContinuousClock.now
+    /// From when it is attached to its mount on.
+    weak var engine: ContainerEngine?
+
+    init(replica: Replica, populator: Populator) {
+        self.replica = replica
+        self.populator = populator
+    }
+
+    // MARK: The backing tree
+
+    var rootKey: InodeKey { replica.tree.rootKey }
+
+    func observe(_ place: LocalPlace) throws -> LocalState? {
+        try unlessGone { () throws(Errno) in
+            let folder = try replica.tree.openFolder(key: place.folder)
+            return try replica.tree.observe(in: folder.raw, place.name)
+        } ?? nil
+    }
+
+    func target(of place: LocalPlace) throws -> [UInt8]? {
+        try unlessGone { () throws(Errno) in
+            let folder = try replica.tree.openFolder(key: place.folder)
+            return try replica.tree.readLink(in: folder.raw, place.name)
+        }
+    }
+
+    func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]? {
+        try unlessGone { () throws(Errno) in
+            let folder = try replica.tree.openFolder(key: place.folder)
+            let file = OwnedDescriptor(try replica.tree.openPath(in: folder.raw, place.name))
+            if try InodeKey(descriptor: file.raw) != key { throw .stale }
+            return try replica.tree.extendedAttributes(descriptor: file.raw)
+        }
+    }
+
+    private func unlessGone<Value>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
+        do throws(Errno) { return try body() } catch {
+            if error == .noSuchFileOrDirectory || error == .stale { return nil }
+            throw error
+        }
+    }
+
+    func place(ofFolder key: InodeKey) -> LocalPlace? {
+        replica.folders.entry(key).map { LocalPlace(folder: $0.parent, name: $0.name) }
+    }
+
+    func path(of place: LocalPlace) -> ItemPath? { replica.folders.path(of: place.folder)?.appending(place.name) }
+
+    // MARK: The state database
+
+    func synced(_ id: ItemID) throws -> SyncedItem? { try replica.database.synced(id) }
+    func synced(at place: Place) throws -> SyncedItem? { try replica.database.synced(at: place) }
+    func synced(key: InodeKey) throws -> [SyncedItem] { try replica.database.synced(key: key) }
+    func syncedChildren(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedChildren(of: folder) }
+    func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedSubtree(of: folder) }
+    func remote(_ id: ItemID) throws -> RemoteItem? { try replica.database.remote(id) }
+    func remote(at place: Place) throws -> [RemoteItem] { try replica.database.remote(at: place) }
+    func isLogged(_ deletion: DeletionEntry) -> Bool { replica.deletions.contains(deletion) }
+
+    // MARK: Clock and chance
+
+    var now: Instant { Instant(clock.now - started) }
+    func newItem() -> ItemID { .made(at: Self.timeOfDay) }
+
+    static var timeOfDay: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+    }
+
+    // MARK: Acts
+
+    func recordMade() {
+        if populator.hasMade { engine?.assumeIsolated { $0.recordPopulated() } }
+    }
+
+    func populateBelow(_ folder: ItemID) throws -> Bool {
+        try engine?.assumeIsolated { engine in try engine.populateBelow(folder) } ?? true
+    }
+
+    func fetchWhole(_ place: LocalPlace, _ key: InodeKey) { engine?.assumeIsolated { $0.fetchWhole(place, key) } }
+
+    func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) {
+        engine?.assumeIsolated { $0.noteProblem(item, at: place, reason) }
+    }
+}

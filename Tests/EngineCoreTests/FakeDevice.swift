@@ -1,0 +1,102 @@
+import EngineCore
+import Reconciliation
+import UbiquityModel
+
+/// A device in memory: what lies in its folders, its rows, and what others do in the middle of a look.
+final class FakeDevice: DeviceView {
+    var tree: [LocalPlace: LocalState] = [:]
+    var folders: [InodeKey: LocalPlace] = [:]
+    var rows: [ItemID: SyncedItem] = [:]
+    var cloud: [ItemID: RemoteItem] = [:]
+    var deletions: Set<DeletionEntry> = []
+    /// What lookups have made, before its rows are written.
+    var made: [SyncedItem] = []
+    /// Called before each look at a place.
+    var beforeLook: (LocalPlace) -> Void = { _ in }
+    var problems: [ItemID: String] = [:]
+    private var inodes: UInt64 = 1
+    private var items: UInt8 = 100
+
+    let rootKey = InodeKey(tag: 1, words: (1, 0, 0))
+    let now = Instant(.seconds(1))
+
+    /// An inode that did not exist before.
+    func newInode(_ kind: LocalKind) -> LocalState {
+        inodes += 1
+        return LocalState(
+            key: InodeKey(tag: 1, words: (inodes, 0, 0)),
+            kind: kind,
+            size: 0,
+            modified: Timestamp(nanoseconds: 1),
+            changed: Timestamp(nanoseconds: 1),
+            mode: 0o755,
+            linkCount: 1,
+            placeholder: nil
+        )
+    }
+
+    func put(_ state: LocalState, at place: LocalPlace) {
+        tree[place] = state
+        if state.kind == .folder { folders[state.key] = place }
+    }
+
+    func newItem() -> ItemID {
+        items += 1
+        return ItemID(number: items)
+    }
+
+    func observe(_ place: LocalPlace) -> LocalState? {
+        beforeLook(place)
+        return tree[place]
+    }
+
+    func target(of place: LocalPlace) -> [UInt8]? { nil }
+
+    func extendedAttributes(of place: LocalPlace, _ key: InodeKey) -> [[UInt8]: [UInt8]]? {
+        tree[place]?.key == key ? [:] : nil
+    }
+
+    func place(ofFolder key: InodeKey) -> LocalPlace? { folders[key] }
+
+    func path(of place: LocalPlace) -> ItemPath? {
+        var names = [place.name]
+        var folder = place.folder
+        while folder != rootKey {
+            guard let own = folders[folder] else { return nil }
+            names.append(own.name)
+            folder = own.folder
+        }
+        return ItemPath(names.reversed())
+    }
+
+    func synced(_ id: ItemID) -> SyncedItem? { rows[id] }
+    func synced(at place: Place) -> SyncedItem? { rows.values.first { $0.place == place } }
+    func synced(key: InodeKey) -> [SyncedItem] { rows.values.filter { $0.local?.key == key } }
+    func syncedChildren(of folder: ItemID) -> [SyncedItem] { rows.values.filter { $0.place.parent == folder } }
+
+    func syncedSubtree(of folder: ItemID) -> [SyncedItem] {
+        syncedChildren(of: folder).flatMap { [$0] + syncedSubtree(of: $0.id) }
+    }
+
+    func remote(_ id: ItemID) -> RemoteItem? { cloud[id] }
+    func remote(at place: Place) -> [RemoteItem] { cloud.values.filter { $0.place == place && !$0.isDeleted } }
+    func isLogged(_ deletion: DeletionEntry) -> Bool { deletions.contains(deletion) }
+
+    func recordMade() {
+        for row in made { rows[row.id] = row }
+        made = []
+    }
+
+    func populateBelow(_ folder: ItemID) -> Bool { true }
+    func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {}
+    func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) { problems[item] = reason }
+}
+
+extension ItemID {
+    init(number: UInt8) {
+        guard let id = ItemID(bytes: [UInt8](repeating: 0, count: 15) + [number]) else {
+            preconditionFailure("an id has 16 bytes")
+        }
+        self = id
+    }
+}
