@@ -47,6 +47,8 @@ def cells(row, peer, medians, sizes):
     shown = f"{seconds:.3f}"
     if row == "propagate":
         shown += f"–{figure('seconds-p99'):.3f}"
+        if figure("edits") < sizes.edits:
+            shown += f" ({figure('edits'):.0f} edits)"
     if figure("failed"):
         shown += " (not always)"
     reference = figure("seconds", "rsync")
