@@ -17,6 +17,15 @@ extension StateDatabase {
         try reading { try SyncedTable.fetch($0, "inode = ? ORDER BY id", [.blob(key.bytes)]) }
     }
 
+    /// Those of the inodes that no item is known to be.
+    package func strange(among keys: [InodeKey]) throws(ReplicaError) -> [InodeKey] {
+        try readingSnapshot { database in
+            try keys.filter { key in
+                try database.row("SELECT 1 FROM synced WHERE inode = ? LIMIT 1", [.blob(key.bytes)]) { _ in true } == nil
+            }
+        }
+    }
+
     /// The items in a folder, by name.
     package func syncedChildren(of parent: ItemID) throws(ReplicaError) -> [SyncedItem] {
         try reading { try SyncedTable.fetch($0, "parent = ? ORDER BY name, id", [.identifier(parent)]) }

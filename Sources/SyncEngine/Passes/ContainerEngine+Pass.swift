@@ -112,9 +112,8 @@ extension ContainerEngine {
         var ended = ended
         // While a transfer or a commit is on its way, a row may still be written.
         if transferTasks.isEmpty {
-            for key in freshDeletions where (try? replica.database.synced(key: key).isEmpty) ?? false {
-                ended.append(.inode(key))
-            }
+            let strange = (try? replica.database.strange(among: Array(freshDeletions))) ?? []
+            ended.append(contentsOf: strange.map { .inode($0) })
             freshDeletions = []
         }
         // One that stays in the log proves what has been done already.
