@@ -27,6 +27,8 @@ package actor UbiquityService {
     var failures: [String: ControlError] = [:]
     /// Mounting and unmounting happen one after the other.
     private let turnstile = Turnstile()
+    /// For good: the account is gone, and who signs in gets another service (`signOut`).
+    var isSignedOut = false
     private var isStopping = false
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
 
@@ -41,6 +43,7 @@ package actor UbiquityService {
         broker = ClaimBroker(openLimit: Patience.limit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)
+        if table.signIn(try ContainerFolder.all(home, of: account)) { try table.save(home) }
     }
 
     /// A file that cannot be understood keeps nobody from his documents: `ubiquity policy` says what is wrong with it.

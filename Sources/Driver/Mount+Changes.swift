@@ -82,6 +82,10 @@ extension Mount {
         }
     }
 
+    /// From now on every lookup, open and listing by a program is EACCES, until the mount ends, and so is what waits. What programs have
+    /// open stays good. What the engine has begun through the mount it can finish.
+    package func closeToPrograms() { filesystem?.closeToPrograms() }
+
     /// The object that the handles of a dataless inode stream from, while there is one.
     package func openPlaceholder(_ key: InodeKey) -> PlaceholderFile? { filesystem?.placeholders.file(key) }
 }

@@ -104,13 +104,15 @@ final class Deferrals: Sendable {
         }
     }
 
+    /// Ends all waits of this moment.
+    func endAll(_ error: Errno) {
+        for number in state.withLock({ $0.waiting.keys.sorted() }) { end(number, error) }
+    }
+
     /// Ends all waits; later ones end at once.
     func close() {
-        let numbers = state.withLock { state in
-            state.isClosed = true
-            return state.waiting.keys.sorted()
-        }
-        for number in numbers { end(number, .notConnected) }
+        state.withLock { $0.isClosed = true }
+        endAll(.notConnected)
     }
 
     private func claim(_ number: UInt64) -> Waiting? { state.withLock { $0.waiting.removeValue(forKey: number) } }
