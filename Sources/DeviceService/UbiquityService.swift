@@ -40,7 +40,7 @@ package actor UbiquityService {
         } catch { throw ControlError("account", error) }
         serverIsEmbedded = account.serverIsEmbedded
         session = AccountSession(cloud: cloud, home: home, logger: logger)
-        broker = ClaimBroker(openLimit: Patience.limit, logger: logger)
+        broker = ClaimBroker(openLimit: Self.settings(home, logger).claimLimit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)
         if table.signIn(try ContainerFolder.all(home, of: account)) { try table.save(home) }
@@ -51,6 +51,13 @@ package actor UbiquityService {
         do throws(ControlError) { return try PolicyFile.load(home).policy } catch {
             logger.error("the policy is the default one", metadata: ["why": "\(error)"])
             return MaterializationPolicy()
+        }
+    }
+
+    private static func settings(_ home: HomeDirectories, _ logger: Logger) -> Settings {
+        do throws(ControlError) { return try SettingsFile.load(home).settings() } catch {
+            logger.error("the settings are the default ones", metadata: ["why": "\(error)"])
+            return Settings()
         }
     }
 

@@ -73,6 +73,9 @@ extension UbiquityService {
         case ResetPolicyRequest.verb:
             try await resetPolicy()
             connection.answer(Nothing())
+        case ReloadSettingsRequest.verb:
+            try await reloadSettings()
+            connection.answer(Nothing())
         default:
             throw ControlError(
                 verb,
