@@ -29,6 +29,8 @@ package actor UbiquityService {
     private let turnstile = Turnstile()
     /// For good: the account is gone, and who signs in gets another service (`signOut`).
     var isSignedOut = false
+    /// Ends the time in which the machine falls asleep (`machineSleeps`).
+    var wakening: Task<Void, Never>?
     private var isStopping = false
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
 
