@@ -73,6 +73,7 @@ let package = Package(
         // System libraries and C.
         .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CQRencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .target(name: "CLinux"),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -129,7 +130,7 @@ let package = Package(
             [
                 "UbiquityModel", "UbiquityControl", "Driver", "SyncEngine", "CloudClient", "CloudProtocol",
                 "FileCoordination",
-                "Replica", "CLinux", logging, systemPackage,
+                "Replica", "CLinux", "CSystemd", logging, systemPackage,
             ]
         ),
         .executableTarget(
@@ -158,7 +159,7 @@ let package = Package(
         // Tests.
         .target(
             name: "TestSupport",
-            dependencies: ["CLinux", crypto],
+            dependencies: ["CLinux", "CSystemd", crypto],
             path: "Tests/TestSupport",
             swiftSettings: settings
         ),

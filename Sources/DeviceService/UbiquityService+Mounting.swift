@@ -15,6 +15,7 @@ extension UbiquityService {
         progress: @escaping @Sendable (ControlProgress) -> Void
     ) async throws(ControlError) -> MountRequest.Answer {
         try await serially { () async throws(ControlError) in
+            guard !isSignedOut else { throw ControlError("\(request.mountPoint)", EngineError.signedOut) }
             let info = try await container(request)
             let name = info.id.text
             if let answer = try await alreadyMounted(name, at: request.mountPoint) { return answer }
@@ -46,7 +47,7 @@ extension UbiquityService {
         for entry in table.entries {
             do throws(ControlError) {
                 try await serially { () async throws(ControlError) in
-                    guard mounted[entry.container] == nil, table[entry.container] == entry else { return }
+                    guard !isSignedOut, mounted[entry.container] == nil, table[entry.container] == entry else { return }
                     var request = MountRequest(
                         container: entry.container,
                         mountPoint: entry.mountPoint,

@@ -27,6 +27,10 @@ package actor UbiquityService {
     var failures: [String: ControlError] = [:]
     /// Mounting and unmounting happen one after the other.
     private let turnstile = Turnstile()
+    /// For good: the account is gone, and who signs in gets another service (`signOut`).
+    var isSignedOut = false
+    /// Ends the time in which the machine falls asleep (`machineSleeps`).
+    var wakening: Task<Void, Never>?
     private var isStopping = false
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
 
@@ -38,9 +42,10 @@ package actor UbiquityService {
         } catch { throw ControlError("account", error) }
         serverIsEmbedded = account.serverIsEmbedded
         session = AccountSession(cloud: cloud, home: home, logger: logger)
-        broker = ClaimBroker(openLimit: Patience.limit, logger: logger)
+        broker = ClaimBroker(openLimit: Self.settings(home, logger).claimLimit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)
+        if table.signIn(try ContainerFolder.all(home, of: account)) { try table.save(home) }
     }
 
     /// A file that cannot be understood keeps nobody from his documents: `ubiquity policy` says what is wrong with it.
@@ -48,6 +53,13 @@ package actor UbiquityService {
         do throws(ControlError) { return try PolicyFile.load(home).policy } catch {
             logger.error("the policy is the default one", metadata: ["why": "\(error)"])
             return MaterializationPolicy()
+        }
+    }
+
+    private static func settings(_ home: HomeDirectories, _ logger: Logger) -> Settings {
+        do throws(ControlError) { return try SettingsFile.load(home).settings() } catch {
+            logger.error("the settings are the default ones", metadata: ["why": "\(error)"])
+            return Settings()
         }
     }
 

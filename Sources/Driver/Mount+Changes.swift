@@ -82,6 +82,13 @@ extension Mount {
         }
     }
 
+    /// From now on every lookup, open and listing by a program is EACCES, until the mount ends, and so is what waits. What programs have
+    /// open stays good. What the engine has begun through the mount it can finish.
+    package func closeToPrograms() { filesystem?.closeToPrograms() }
+
+    /// Whether nobody may wait: those who do get EINTR, those who would EAGAIN.
+    package func setImpatient(_ isImpatient: Bool) { filesystem?.deferrals.setImpatient(isImpatient) }
+
     /// The object that the handles of a dataless inode stream from, while there is one.
     package func openPlaceholder(_ key: InodeKey) -> PlaceholderFile? { filesystem?.placeholders.file(key) }
 }

@@ -171,6 +171,7 @@ package final class Mount: Sendable {
     }
 
     private func writeBack(_ running: Running) {
+        running.filesystem.admittedThread.store(clinux_fuse_thread_id(), ordering: .relaxed)
         let root = Glibc.open(running.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard root >= 0 else { return }
         let descriptor = SharedDescriptor(root)

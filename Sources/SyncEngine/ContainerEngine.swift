@@ -52,6 +52,8 @@ package actor ContainerEngine {
     private var connectionTask: Task<Void, Never>?
     var transferTasks: [ItemID: Task<Void, Never>] = [:]
     private var isStopping = false
+    /// For good: see `signOut`.
+    var isSignedOut = false
     private var changedWhileStopping = false
     private var pendingCursor: ItemID?
     private var settledWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -226,6 +228,7 @@ package actor ContainerEngine {
     var passWaiters: [CheckedContinuation<Void, Never>] = []
 
     package func setOffline(_ offline: Bool) {
+        guard !isSignedOut else { return }
         host.filler.setOffline(offline)
         listing.setObstacle(offline ? .networkDown : nil)
         handle(.switched(offline: offline))

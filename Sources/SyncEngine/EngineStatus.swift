@@ -4,6 +4,7 @@ package import UbiquityModel
 package struct EngineStatus: Sendable {
     package enum Connection: String, Sendable {
         case connected, connecting, offline, unreachable, revoked
+        case signedOut = "signed-out"
     }
 
     package var connection: Connection
@@ -11,7 +12,7 @@ package struct EngineStatus: Sendable {
     package var connectionProblem: String?
     /// Items agreed on, without the root.
     package var itemCount: Int
-    /// Pieces of work that wait or run.
+    /// Pieces of work that wait or run; after signing out, changes that have not been sent.
     package var pendingCount: Int
     package var conflictCount: Int
     package var transfers: [TransferStatus]

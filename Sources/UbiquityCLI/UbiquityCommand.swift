@@ -15,7 +15,7 @@ struct UbiquityCommand: AsyncParsableCommand {
                 name: "Items",
                 subcommands: [
                     Status.self, Sync.self, Download.self, Evict.self, Pin.self, Unpin.self, Activity.self,
-                    Offline.self, Policy.self,
+                    Offline.self, Policy.self, Config.self,
                 ]
             ),
             CommandGroup(name: "Versions", subcommands: [Conflicts.self, Versions.self, Deleted.self]),

@@ -69,6 +69,44 @@ import UbiquityModel
         #expect(table.entries.isEmpty)
     }
 
+    @Test func `a mount that was signed out comes back to its own account only`() async throws {
+        try await withScratchFolder { folder in
+            let home = try HomeDirectories(home: folder + "/home")
+            func replica(_ number: UInt8) throws -> ContainerFolder {
+                let id = try #require(ContainerID("Documents"))
+                let key = [UInt8](repeating: number, count: 32)
+                return try ContainerFolder.ensure(
+                    ContainerInfo(id: id, key: key, layout: .drive, isCaseInsensitive: false, isReadOnly: false),
+                    home
+                )
+            }
+            let (mine, theirs) = (try replica(1), try replica(2))
+            var table = MountTable()
+            for name in ["Documents", "Unknown"] {
+                table[name] = .init(
+                    container: name,
+                    mountPoint: ControlPath("/" + name),
+                    options: [],
+                    isImporting: true
+                )
+            }
+            let before = table.entries
+            table.signOut([mine])
+            #expect(table.entries.map(\.signedOutReplica) == [mine.path])
+            table.signOut([theirs])
+            #expect(table.entries.map(\.signedOutReplica) == [mine.path])
+            var (ours, others) = (table, table)
+            var isChanged = ours.signIn([theirs, mine])
+            #expect(isChanged)
+            #expect(ours.entries == [before[0]])
+            isChanged = ours.signIn([theirs])
+            #expect(!isChanged)
+            isChanged = others.signIn([theirs])
+            #expect(isChanged)
+            #expect(others.entries.isEmpty)
+        }
+    }
+
     @Test func `a full log begins anew and keeps its predecessor`() async throws {
         try await withScratchFolder { folder in
             let log = try #require(BoundedLog(path: folder + "/log", limit: 100))

@@ -378,6 +378,38 @@ extension MountTests {
             }
         }
 
+        @Test func `how long an open waits is a setting, which counts at once and stays`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                let holder = try Holder(a, ["--write", a.path("f.txt")])
+                #expect(try a.succeed("config", "get", "claim-limit").output == "30s\n")
+                for (limit, least, most) in [("1s", 1.0, 3.0), ("0", 0, 0.5)] {
+                    try a.succeed("config", "set", "claim-limit", limit)
+                    let start = ContinuousClock.now
+                    #expect(Files.readFailure(a.path("f.txt")) == EBUSY)
+                    let waited = ContinuousClock.now - start
+                    #expect(waited > .seconds(least) - .milliseconds(50) && waited < .seconds(most), "\(waited)")
+                }
+                for words in [["claim-limit", "never"], ["claim-limit", "2h"], ["claimlimit", "1s"]] {
+                    let refused = try a.run(["config", "set"] + words)
+                    #expect(refused.code == 64 && refused.errors.contains(words[0]), "\(refused)")
+                }
+                try holder.letGo()
+                try a.down()
+                #expect(try a.json("config", "list").elements.map { $0["value"]?.string } == ["0s"])
+                try a.succeed("config", "set", "claim-limit", "90s")
+                try a.up()
+                #expect(try a.succeed("config", "get", "claim-limit").output == "90s\n")
+                let next = try Holder(a, ["--write", a.path("f.txt")], name: "next")
+                let reader = try a.startShell("cat f.txt")
+                try steadily("the reader waits") { reader.isRunning }
+                try a.succeed("config", "reset", "claim-limit")
+                #expect(try a.json("config", "get", "claim-limit")["default"]?.isTrue == true)
+                try next.letGo()
+                #expect(try reader.wait(.seconds(5)).isSuccess)
+            }
+        }
+
         @Test func `a path outside every container is 64`() async throws {
             try await withSite { site in
                 let a = try device(site)

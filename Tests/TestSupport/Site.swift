@@ -35,8 +35,14 @@ package final class Site: Sendable {
 
     /// A device that has not been set up yet. Its state lies in the site's folder, or below `parent`.
     /// - Parameter patience: how many seconds programs wait there for what does not come, instead of 30.
-    package func device(_ name: String, in parent: String? = nil, patience: Int? = nil) -> Device {
-        let variables = patience.map { ["UBIQUITY_PATIENCE": String($0)] } ?? [:]
+    package func device(
+        _ name: String,
+        in parent: String? = nil,
+        patience: Int? = nil,
+        variables: [String: String] = [:]
+    ) -> Device {
+        var variables = variables
+        if let patience { variables["UBIQUITY_PATIENCE"] = String(patience) }
         return Device(name, site: self, parent: parent ?? folder, variables: variables)
     }
 

@@ -42,6 +42,10 @@ int clinux_fuse_is_readable(int descriptor);
 // without one is "/".
 void clinux_fuse_name_unnamed(void *message, size_t size);
 
+// Makes the kernel ask for every name again, also for those that it knows not to be there. Kernels before 6.16 answer -EINVAL, and
+// libfuse before 3.18 does not know how.
+int clinux_fuse_forget_entries(int descriptor);
+
 // Attributes of a name in a folder, never following a link at the end. An empty name means the descriptor itself.
 int64_t clinux_fuse_xattr_list_at(int directory, const char *name, char *names, size_t size);
 int64_t clinux_fuse_xattr_get_at(int directory, const char *name, const char *attribute, void *value, size_t size);

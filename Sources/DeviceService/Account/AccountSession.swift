@@ -23,6 +23,12 @@ final class AccountSession: Sendable {
         return try await task.value.get()
     }
 
+    /// Returns when no session is being opened, and so no account written. For when `cloud` was shut down.
+    func settle() async {
+        await turnstile.enter()
+        await turnstile.leave()
+    }
+
     private func openInTurn() async -> Result<CloudSession, CloudError> {
         await turnstile.enter()
         let result: Result<CloudSession, CloudError>

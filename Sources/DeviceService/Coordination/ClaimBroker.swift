@@ -39,8 +39,8 @@ final class ClaimBroker: Sendable {
     }
 
     let logger: Logger
-    /// A plain open that waits for an explicit claim waits at most so long (`claim-limit`).
-    private let openLimit: Duration
+    /// A plain open that waits for an explicit claim waits at most so long (`claim-limit`). A leaf.
+    private let openLimit: Mutex<Duration>
     let parties = PartyLookup()
     private let queue = DispatchQueue(label: "ubi-claims")
     /// Guards memory only: never held while anybody is told anything. A leaf in the order of locks.
@@ -50,11 +50,14 @@ final class ClaimBroker: Sendable {
     private let started = ContinuousClock.now
 
     init(openLimit: Duration, logger: Logger) {
-        self.openLimit = openLimit
+        self.openLimit = Mutex(openLimit)
         self.logger = logger
         // Numbers that no earlier service has given: claims are in the environment of programs that outlive it.
         state = Mutex(State(table: ClaimTable(firstNumber: UInt64(Timestamp.now().nanoseconds / 1000))))
     }
+
+    /// For opens from now on; those that wait keep their time.
+    func setOpenLimit(_ limit: Duration) { openLimit.withLock { $0 = limit } }
 
     func claims(of container: ContainerID) -> ContainerClaims { ContainerClaims(broker: self, container: container) }
 
@@ -121,6 +124,7 @@ final class ClaimBroker: Sendable {
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest? {
         let area = ClaimArea(target)
+        let limit = openLimit.withLock { $0 }
         // Nobody in the way, whoever asks: no need to know who it is.
         let stranger = ClaimProgram(pid: threadID, name: "")
         let goesOn = state.withLock { state in
@@ -129,7 +133,7 @@ final class ClaimBroker: Sendable {
                 area,
                 forWriting: forWriting,
                 by: stranger,
-                timeout: openLimit,
+                timeout: limit,
                 in: ClaimSituation(now: now, writers: [])
             )
             guard actions == [.admit(open)] else { return false }
@@ -148,7 +152,7 @@ final class ClaimBroker: Sendable {
                     forWriting: forWriting,
                     by: program,
                     mayWait: mayWait,
-                    timeout: self.openLimit,
+                    timeout: limit,
                     in: situation
                 )
             }

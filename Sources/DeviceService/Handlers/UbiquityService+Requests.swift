@@ -1,4 +1,5 @@
 internal import Logging
+internal import SyncEngine
 internal import UbiquityControl
 internal import UbiquityModel
 
@@ -33,6 +34,7 @@ extension UbiquityService {
             try await prepareStop(try decode(line))
             connection.answer(Nothing())
             await stopSoon()
+        case SignOutRequest.verb: connection.answer(try await signOut())
         case OfflineRequest.verb:
             try await setOffline(try decode(OfflineRequest.self, line).isOn)
             connection.answer(Nothing())
@@ -71,6 +73,9 @@ extension UbiquityService {
         case ResetPolicyRequest.verb:
             try await resetPolicy()
             connection.answer(Nothing())
+        case ReloadSettingsRequest.verb:
+            try await reloadSettings()
+            connection.answer(Nothing())
         default:
             throw ControlError(
                 verb,
@@ -97,6 +102,7 @@ extension UbiquityService {
     func locate(_ item: ItemArgument) throws(ControlError) -> (MountedContainer, ItemPath) {
         for path in [item.path, item.target].compactMap({ $0 }) {
             guard let entry = enclosing(path), let names = path.relative(to: entry.mountPoint) else { continue }
+            guard !isSignedOut else { throw ControlError("\(item.typed)", EngineError.signedOut) }
             guard let present = mounted[entry.container] else {
                 throw failures[entry.container]
                     ?? ControlError(.tryAgain, "\(entry.mountPoint)", "it is just being mounted")

@@ -36,7 +36,7 @@ extension UbiquityService {
         return MountReport(
             container: entry.container,
             mountPoint: entry.mountPoint,
-            state: .mounted,
+            state: isSignedOut ? .signedOut : .mounted,
             mode: present.mount.modeDescription,
             engine: EngineReport(
                 connection: status.connection.rawValue,

@@ -29,6 +29,12 @@ package struct ContainerFolder: Sendable {
         return result
     }
 
+    /// Those of an account.
+    package static func all(_ home: HomeDirectories, of account: Account) throws(ControlError) -> [ContainerFolder] {
+        let keys = Set(account.containers.map(\.key))
+        return try all(home).filter { keys.contains(ContainerRecord($0.info).key) }
+    }
+
     /// The folder of a container, made if there is none yet.
     package static func ensure(_ info: ContainerInfo, _ home: HomeDirectories) throws(ControlError) -> ContainerFolder {
         let existing = try all(home)

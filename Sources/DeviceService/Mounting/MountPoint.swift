@@ -44,6 +44,8 @@ package enum MountPoint {
         guard descriptor >= 0 else {
             switch errno {
             case let code where mount?.isUbiquity == true && (code == ENOTCONN || code == ECONNABORTED): return .dead
+            // Another user's, or signed out.
+            case EACCES where mount?.isUbiquity == true: return .ubiquity
             case ENOTDIR: throw ControlError("\(path)", "it is not a folder")
             case let code: throw ControlError("\(path)", systemMessage(code))
             }

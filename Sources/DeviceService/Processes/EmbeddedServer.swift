@@ -34,6 +34,9 @@ package enum EmbeddedServer {
         }
     }
 
+    /// Whether this device has ever had one.
+    package static func exists(_ home: HomeDirectories) -> Bool { access(home.server, F_OK) == 0 }
+
     private static func running(_ home: HomeDirectories) throws(ControlError) -> String? {
         guard let record = try StateFile.read(Record.self, from: home.serverRecord), record.process.isAlive else {
             return nil

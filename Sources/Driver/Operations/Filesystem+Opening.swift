@@ -51,6 +51,8 @@ extension Filesystem {
     /// After claims. Answers now or later.
     private func open(_ request: Request, _ node: Node, _ flags: Int32) {
         request.attempt { () throws(Errno) in
+            // Closed since it began to wait.
+            guard admits(request) else { throw .permissionDenied }
             try requireAccess(request, node, Self.wantedAccess(flags))
         } whenAllowed: {
             admit(request, node, flags)

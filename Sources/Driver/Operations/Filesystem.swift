@@ -50,6 +50,10 @@ final class Filesystem: Sendable {
     /// libfuse has seen the kernel's INIT; the kernel has our reply.
     let isInitialized = Atomic(false)
     let isReplied = Atomic(false)
+    /// Programs find no way in any more (`Mount.closeToPrograms`).
+    let isClosed = Atomic(false)
+    /// A thread of ours that is let into a closed mount; 0 is none.
+    let admittedThread = Atomic<Int32>(0)
     /// Root passes permission checks, as on any disk.
     let isPrivileged = geteuid() == 0
 
@@ -109,6 +113,12 @@ final class Filesystem: Sendable {
         for handle in writerWatch.takeKept() { released(handle) }
         table.removeAll()
         descriptors.removeAll()
+    }
+
+    /// Whether whoever asks may enter: look names up, open and list.
+    func admits(_ request: Request) -> Bool {
+        guard isClosed.load(ordering: .relaxed) else { return true }
+        return applier.acting(request.thread) != nil || request.thread == admittedThread.load(ordering: .relaxed)
     }
 
     func node(_ id: fuse_ino_t) throws(Errno) -> Node {

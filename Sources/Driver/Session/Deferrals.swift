@@ -24,6 +24,8 @@ final class Deferrals: Sendable {
         var next: UInt64 = 1
         var waiting: [UInt64: Waiting] = [:]
         var isClosed = false
+        /// Nobody waits for now: EAGAIN, as for O_NONBLOCK.
+        var isImpatient = false
     }
 
     /// A leaf: memory work only. Never held while libfuse or the host is called.
@@ -76,12 +78,12 @@ final class Deferrals: Sendable {
             }
             return
         }
-        let isWaiting: Bool = state.withLock { state in
-            guard state.waiting[number] != nil else { return false }
+        let (isWaiting, isImpatient) = state.withLock { state in
+            guard state.waiting[number] != nil else { return (false, false) }
             state.waiting[number]?.token = token
-            return true
+            return (true, state.isImpatient)
         }
-        if !isWaiting { token.cancel() }
+        if !isWaiting { token.cancel() } else if isImpatient { end(number, .wouldBlock) }
     }
 
     /// Who waits, if the request still does.
@@ -104,13 +106,22 @@ final class Deferrals: Sendable {
         }
     }
 
+    /// Ends all waits of this moment.
+    func endAll(_ error: Errno) {
+        for number in state.withLock({ $0.waiting.keys.sorted() }) { end(number, error) }
+    }
+
+    /// Ends all waits of this moment with EINTR. Those that follow, until this is taken back, end at once with EAGAIN: most programs ask
+    /// again after EINTR, and would do nothing else.
+    func setImpatient(_ isImpatient: Bool) {
+        state.withLock { $0.isImpatient = isImpatient }
+        if isImpatient { endAll(.interrupted) }
+    }
+
     /// Ends all waits; later ones end at once.
     func close() {
-        let numbers = state.withLock { state in
-            state.isClosed = true
-            return state.waiting.keys.sorted()
-        }
-        for number in numbers { end(number, .notConnected) }
+        state.withLock { $0.isClosed = true }
+        endAll(.notConnected)
     }
 
     private func claim(_ number: UInt64) -> Waiting? { state.withLock { $0.waiting.removeValue(forKey: number) } }

@@ -1,4 +1,5 @@
 import CFuse3
+import CLinux
 import Glibc
 import UbiquityModel
 
@@ -10,6 +11,8 @@ struct Invalidations {
         case attributes(node: UInt64)
         /// A name, and the folder's attributes.
         case entry(folder: UInt64, name: Name)
+        /// All names, also those that are known not to be there. Only Linux 6.16 and later can do that.
+        case allEntries
     }
 
     let notices: Mailbox<Notice>
@@ -26,6 +29,8 @@ struct Invalidations {
                     _ = fuse_lowlevel_notify_inval_entry(session.raw, fuse_ino_t(folder), $0, name.bytes.count)
                 }
                 fuse_lowlevel_notify_inval_inode(session.raw, fuse_ino_t(folder), -1, 0)
+            case .allEntries:
+                _ = clinux_fuse_forget_entries(fuse_session_fd(session.raw))
             }
         }
     }

@@ -44,6 +44,25 @@ private func with(
     }
 }
 
+/// Requests that a mount refuses once it is closed to programs: ways in, not what goes through open handles.
+private func entering(_ raw: fuse_req_t?, _ body: (Filesystem, Request) -> Void) {
+    with(raw) { filesystem, request in
+        guard filesystem.admits(request) else { return request.fail(.permissionDenied) }
+        body(filesystem, request)
+    }
+}
+
+private func entering(
+    _ raw: fuse_req_t?,
+    _ name: UnsafePointer<CChar>?,
+    _ body: (Filesystem, Request, UnsafePointer<CChar>) -> Void
+) {
+    with(raw, name) { filesystem, request, name in
+        guard filesystem.admits(request) else { return request.fail(.permissionDenied) }
+        body(filesystem, request, name)
+    }
+}
+
 /// What we ask of the kernel, only as far as it offers it (libfuse would end the session otherwise). What libfuse does not know is added
 /// in `Session`.
 private func configure(_ connection: inout fuse_conn_info, isShared: Bool) {
@@ -70,7 +89,7 @@ private func configure(_ connection: inout fuse_conn_info, isShared: Bool) {
 }
 
 private func addFolderOperations(_ table: inout fuse_lowlevel_ops) {
-    table.lookup = { raw, parent, name in with(raw, name) { $0.lookup($1, parent, $2) } }
+    table.lookup = { raw, parent, name in entering(raw, name) { $0.lookup($1, parent, $2) } }
     table.forget = { raw, id, count in
         with(raw) { filesystem, request in
             filesystem.forget(id, count)
@@ -85,12 +104,12 @@ private func addFolderOperations(_ table: inout fuse_lowlevel_ops) {
             fuse_reply_none(request.raw)
         }
     }
-    table.opendir = { raw, id, _ in with(raw) { $0.openFolder($1, id) } }
+    table.opendir = { raw, id, _ in entering(raw) { $0.openFolder($1, id) } }
     table.readdir = { raw, _, size, offset, info in
-        with(raw) { $0.list($1, info?.pointee.fh ?? 0, size, Int64(offset), withAttributes: false) }
+        entering(raw) { $0.list($1, info?.pointee.fh ?? 0, size, Int64(offset), withAttributes: false) }
     }
     table.readdirplus = { raw, _, size, offset, info in
-        with(raw) { $0.list($1, info?.pointee.fh ?? 0, size, Int64(offset), withAttributes: true) }
+        entering(raw) { $0.list($1, info?.pointee.fh ?? 0, size, Int64(offset), withAttributes: true) }
     }
     table.releasedir = { raw, _, info in with(raw) { $0.releaseFolder($1, info?.pointee.fh ?? 0) } }
     table.fsyncdir = { raw, _, dataOnly, info in
@@ -99,25 +118,26 @@ private func addFolderOperations(_ table: inout fuse_lowlevel_ops) {
 }
 
 private func addEntryOperations(_ table: inout fuse_lowlevel_ops) {
-    table.mknod = { raw, parent, name, mode, device in with(raw, name) { $0.makeNode($1, parent, $2, mode, device) } }
-    table.mkdir = { raw, parent, name, mode in with(raw, name) { $0.makeFolder($1, parent, $2, mode) } }
+    table.mknod = { raw, parent, name, mode, device in entering(raw, name) { $0.makeNode($1, parent, $2, mode, device) }
+    }
+    table.mkdir = { raw, parent, name, mode in entering(raw, name) { $0.makeFolder($1, parent, $2, mode) } }
     table.symlink = { raw, target, parent, name in
-        with(raw, name) { filesystem, request, name in
+        entering(raw, name) { filesystem, request, name in
             guard let target else { return request.fail(.invalidArgument) }
             filesystem.makeLink(request, target, parent, name)
         }
     }
-    table.link = { raw, id, parent, name in with(raw, name) { $0.hardLink($1, id, parent, $2) } }
-    table.unlink = { raw, parent, name in with(raw, name) { $0.unlink($1, parent, $2) } }
-    table.rmdir = { raw, parent, name in with(raw, name) { $0.removeFolder($1, parent, $2) } }
+    table.link = { raw, id, parent, name in entering(raw, name) { $0.hardLink($1, id, parent, $2) } }
+    table.unlink = { raw, parent, name in entering(raw, name) { $0.unlink($1, parent, $2) } }
+    table.rmdir = { raw, parent, name in entering(raw, name) { $0.removeFolder($1, parent, $2) } }
     table.rename = { raw, parent, name, newParent, newName, flags in
-        with(raw, name) { filesystem, request, name in
+        entering(raw, name) { filesystem, request, name in
             guard let newName else { return request.fail(.invalidArgument) }
             filesystem.rename(request, parent, name, newParent, newName, flags)
         }
     }
     table.create = { raw, parent, name, mode, info in
-        with(raw, name) { filesystem, request, name in
+        entering(raw, name) { filesystem, request, name in
             let flags = info?.pointee.flags ?? 0
             if strcmp(name, "/") == 0 { return filesystem.createUnnamed(request, parent, mode, flags) }
             filesystem.create(request, parent, name, mode, flags)
@@ -126,7 +146,7 @@ private func addEntryOperations(_ table: inout fuse_lowlevel_ops) {
 }
 
 private func addFileOperations(_ table: inout fuse_lowlevel_ops) {
-    table.open = { raw, id, info in with(raw) { $0.open($1, id, info?.pointee.flags ?? 0) } }
+    table.open = { raw, id, info in entering(raw) { $0.open($1, id, info?.pointee.flags ?? 0) } }
     table.read = { raw, _, size, offset, info in
         with(raw) { $0.read($1, info?.pointee.fh ?? 0, size, Int64(offset), info?.pointee.flags ?? 0) }
     }
@@ -169,7 +189,7 @@ private func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
         }
     }
     table.readlink = { raw, id in with(raw) { $0.readLink($1, id) } }
-    table.access = { raw, id, wanted in with(raw) { $0.access($1, id, wanted) } }
+    table.access = { raw, id, wanted in entering(raw) { $0.access($1, id, wanted) } }
     table.statfs = { raw, _ in with(raw) { $0.statistics($1) } }
     table.getxattr = { raw, id, name, room in with(raw, name) { $0.getAttribute($1, id, $2, room) } }
     table.listxattr = { raw, id, room in with(raw) { $0.listAttributes($1, id, room) } }

@@ -17,9 +17,9 @@ extension ContainerEngine {
         }
         return EngineStatus(
             connection: connectionState,
-            connectionProblem: connectionProblem,
+            connectionProblem: isSignedOut ? nil : connectionProblem,
             itemCount: counts.map { $0.synced + $0.cloudOnly } ?? 0,
-            pendingCount: core.waitingCount + (counts?.pending ?? 0),
+            pendingCount: isSignedOut ? unsentWork.count : core.waitingCount + (counts?.pending ?? 0),
             conflictCount: counts?.conflicted ?? 0,
             transfers: meter.all,
             problems: shown,
@@ -30,7 +30,8 @@ extension ContainerEngine {
     }
 
     private var connectionState: EngineStatus.Connection {
-        switch core.connection {
+        if isSignedOut { return .signedOut }
+        return switch core.connection {
         case .live: .connected
         case .connecting, .listing: .connecting
         case .off: .offline
@@ -46,6 +47,7 @@ extension ContainerEngine {
         deadline: Duration?,
         progress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(EngineError) {
+        guard !isSignedOut else { throw .signedOut }
         let end = deadline.map { ContinuousClock.now + $0 }
         snapshotOpenFiles()
         // What programs go on writing is sent again and again: once since now is enough. What they begin to change after now is not
@@ -68,7 +70,7 @@ extension ContainerEngine {
                 )
             }
             switch core.connection {
-            case .off: throw .offline("this device was switched offline")
+            case .off: throw isSignedOut ? .signedOut : .offline("this device was switched offline")
             case .refused: throw .refused(connectionProblem ?? "the server refuses this device")
             case .waiting: _ = try await cloudHead(until: end)
             case .connecting, .listing, .live: break

@@ -53,7 +53,10 @@ package final class ContentFiller: Sendable {
     private struct State: Sendable {
         var files: [ObjectIdentifier: FileState] = [:]
         var nextWaiter: UInt64 = 0
-        var isOffline = false
+        /// Why nothing can be fetched at the moment.
+        var obstacle: FillError?
+        /// Nothing will be fetched any more.
+        var isSignedOut = false
     }
 
     /// Guards memory only; never held while a completion runs.
@@ -137,8 +140,8 @@ package final class ContentFiller: Sendable {
             return ContentRequest(cancel: {})
         }
         let id = ObjectIdentifier(file)
-        let (number, start): (UInt64?, Bool) = state.withLock { state in
-            if state.isOffline { return (nil, false) }
+        let (number, start): (Result<UInt64, FillError>, Bool) = state.withLock { state in
+            if let obstacle = state.obstacle { return (.failure(obstacle), false) }
             state.nextWaiter += 1
             var entry = state.files[id] ?? FileState(file: file)
             entry.waiters[state.nextWaiter] = waiter
@@ -146,15 +149,17 @@ package final class ContentFiller: Sendable {
             let start = !entry.isPumping
             entry.isPumping = true
             state.files[id] = entry
-            return (state.nextWaiter, start)
+            return (.success(state.nextWaiter), start)
         }
-        guard let number else {
-            completion(Self.switchedOff)
+        switch number {
+        case .failure(let obstacle):
+            completion(obstacle)
             return ContentRequest(cancel: {})
+        case .success(let number):
+            if start { startPump(file) }
+            restMayFollow(of: file)
+            return ContentRequest { [weak self] in self?.cancel(number, of: id) }
         }
-        if start { startPump(file) }
-        restMayFollow(of: file)
-        return ContentRequest { [weak self] in self?.cancel(number, of: id) }
     }
 
     private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
@@ -179,7 +184,7 @@ package final class ContentFiller: Sendable {
         let id = ObjectIdentifier(file)
         let start: Bool = state.withLock { state in
             state.files[id]?.restIsDue = false
-            guard var entry = state.files[id], entry.openCount > 0, !state.isOffline else { return false }
+            guard var entry = state.files[id], entry.openCount > 0, state.obstacle == nil else { return false }
             entry.wantsRest = true
             let start = !entry.isPumping
             entry.isPumping = true
@@ -204,10 +209,17 @@ package final class ContentFiller: Sendable {
         state.withLock { state in state.files.values.first { $0.file.key == key && !$0.file.isDiscarded }?.file }
     }
 
-    func setOffline(_ offline: Bool) {
+    func setOffline(_ offline: Bool) { setObstacle(offline ? Self.switchedOff : nil) }
+
+    /// Nothing is fetched any more: EACCES.
+    func signOut() { setObstacle(Self.signedOut, isLasting: true) }
+
+    private func setObstacle(_ obstacle: FillError?, isLasting: Bool = false) {
         let waiting: [Waiter] = state.withLock { state in
-            state.isOffline = offline
-            guard offline else { return [] }
+            guard !state.isSignedOut else { return [] }
+            state.isSignedOut = isLasting
+            state.obstacle = obstacle
+            guard obstacle != nil else { return [] }
             var waiting = [Waiter]()
             for id in state.files.keys {
                 waiting += state.files[id]?.waiters.values.map { $0 } ?? []
@@ -215,10 +227,11 @@ package final class ContentFiller: Sendable {
             }
             return waiting
         }
-        for waiter in waiting { waiter.completion(Self.switchedOff) }
+        for waiter in waiting { waiter.completion(obstacle) }
     }
 
     private static let switchedOff = FillError.cloud(.offline("this device was switched offline"))
+    private static let signedOut = FillError.cloud(.unauthorized("this device was signed out"))
 
     /// Content that was only announced has reached the cloud, or never will: whoever waits for it is told.
     func contentArrived(for item: ItemID) {

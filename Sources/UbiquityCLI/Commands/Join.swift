@@ -36,7 +36,7 @@ struct Join: AsyncParsableCommand {
                 )
             }
         } else {
-            try await SigningIn.join(url: url, code: code, deviceName: nil, home)
+            try await SigningIn.join(url: url, code: code, deviceName: nil, startup)
         }
         let request = MountRequest(container: nil, mountPoint: point, createsContainer: true, imports: imports)
         try Mounting.mount(request, startup)

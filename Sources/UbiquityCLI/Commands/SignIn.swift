@@ -6,8 +6,11 @@ import UbiquityControl
 
 struct SignIn: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Sign this device in, without mounting anything.",
-        discussion: "`ubiquity mount CONTAINER DIR` mounts then."
+        abstract: "Sign this device in.",
+        discussion: """
+            What was mounted when the same account was signed out is mounted again; nothing else is. `ubiquity mount CONTAINER DIR` \
+            mounts then.
+            """
     )
 
     @Argument(help: "The server's address.")
@@ -33,7 +36,8 @@ struct SignIn: AsyncParsableCommand {
                 remedy: "`ubiquity sign-out` first"
             )
         }
-        try await SigningIn.join(url: url, code: try typedCode(), deviceName: deviceName, home, expecting: account)
+        try await SigningIn.join(url: url, code: try typedCode(), deviceName: deviceName, startup, expecting: account)
+        try Mounting.mountAgain(startup)
     }
 
     private func typedCode() throws -> String {

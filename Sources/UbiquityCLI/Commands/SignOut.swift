@@ -7,8 +7,8 @@ struct SignOut: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Sign this device out.",
         discussion: """
-            The documents are no longer reachable on this device. Nothing is deleted; what has not been sent is kept, and sent \
-            when the same account signs in again.
+            The documents are no longer reachable on this device: mounts stay only for what programs have open in them. Nothing is \
+            deleted; what has not been sent is kept, and sent when the same account signs in again.
             """
     )
 
@@ -20,11 +20,49 @@ struct SignOut: AsyncParsableCommand {
         let startup = try Startup(home)
         defer { withExtendedLifetime(startup) {} }
         guard let account = try Account.load(home) else { throw ControlError.notSignedIn() }
-        if erase { try Erasing.check(startup, account) }
-        var unsent = 0
+        if erase { try await eraseAll(startup, account) } else { try await leaveAll(startup, account) }
+    }
+
+    private func leaveAll(_ startup: Startup, _ account: Account) async throws {
+        let client = try startup.connect()
+        let left = try client.map { try $0.send(SignOutRequest()) }
+        let here = left == nil ? try Self.signOutMounts(startup.home, account) : 0
+        try await Self.end(account, startup.home)
+        if let client, let left, left.mounts.isEmpty {
+            _ = try client.send(StopRequest(forgetsMounts: false, refusesWriters: false))
+            client.waitForEnd()
+        }
+        let kept =
+            switch (left?.unsent ?? 0, here) {
+            case (0, 0): ""
+            case (1, _): "; 1 change that has not been sent is kept here"
+            case (let count, _) where count > 1: "; \(count) changes that have not been sent are kept here"
+            case (_, 1): "; 1 item that is only here is kept"
+            case (_, let count): "; \(count) items that are only here are kept"
+            }
+        Terminal.write("signed out; sign in again to get your documents back\(kept)")
+        for point in left?.mounts ?? [] {
+            Terminal.write("\(point) stays mounted for what is open there; `ubiquity down \(point)` unmounts it")
+        }
+    }
+
+    /// What the service would do, if it ran.
+    /// - Returns: how many items are only here.
+    private static func signOutMounts(_ home: HomeDirectories, _ account: Account) throws(ControlError) -> Int {
+        let replicas = try ContainerFolder.all(home, of: account)
+        var table = try MountTable.load(home)
+        table.signOut(replicas)
+        try table.save(home)
+        // For the message: what cannot be looked through keeps nobody from signing out.
+        return replicas.reduce(0) { $0 + ((try? OnlyHere(in: $1).count) ?? 0) }
+    }
+
+    private func eraseAll(_ startup: Startup, _ account: Account) async throws {
+        let home = startup.home
+        try Erasing.check(startup, account)
         if let client = try startup.connect() {
-            unsent = try client.send(UnsentRequest()).count
-            if erase, unsent > 0 {
+            let unsent = try client.send(UnsentRequest()).count
+            if unsent > 0 {
                 throw ControlError(
                     .tryAgain,
                     "sign-out",
@@ -33,24 +71,22 @@ struct SignOut: AsyncParsableCommand {
                 )
             }
             // What is to be erased is looked at once more, and comes back if there is something new in it.
-            _ = try client.send(StopRequest(forgetsMounts: !erase, refusesWriters: true))
+            _ = try client.send(StopRequest(forgetsMounts: false, refusesWriters: true))
             client.waitForEnd()
         }
-        if erase { try Erasing.checkUnmounted(startup, account) }
-        // The token is of no use from now on; offline it stays in the list of devices until it is revoked elsewhere.
-        try? await AccountCloud.ask("sign-out") { (cloud, _) async throws(CloudError) in try await cloud.signOut() }
-        // Nothing of this account comes back under another one, not even an import that was begun.
+        try Erasing.checkUnmounted(startup, account)
         var table = try MountTable.load(home)
         table.entries = []
         try table.save(home)
+        try await Self.end(account, home)
+        try Erasing.erase(home, account)
+        Terminal.write("signed out; the local copy is deleted")
+    }
+
+    private static func end(_ account: Account, _ home: HomeDirectories) async throws {
+        // The token is of no use from now on; offline it stays in the list of devices until it is revoked elsewhere.
+        try? await AccountCloud.ask("sign-out") { (cloud, _) async throws(CloudError) in try await cloud.signOut() }
         try Account.remove(home)
         if account.serverIsEmbedded { try EmbeddedServer.stop(home) }
-        if erase {
-            try Erasing.erase(home, account)
-            Terminal.write("signed out; the local copy is deleted")
-            return
-        }
-        let kept = unsent > 0 ? "; \(unsent) changes that have not been sent are kept here" : ""
-        Terminal.write("signed out; sign in again to get your documents back\(kept)")
     }
 }

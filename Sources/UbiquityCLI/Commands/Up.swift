@@ -22,7 +22,10 @@ struct Up: AsyncParsableCommand {
         let startup = try Startup(home)
         defer { withExtendedLifetime(startup) {} }
         let point = try Mounting.check(dir, imports: imports, home)
-        if try Account.load(home) == nil { try await SigningIn.embedded(home) }
+        if try Account.load(home) == nil {
+            try Mounting.refuseOthers(at: point, home)
+            try await SigningIn.embedded(startup)
+        }
         let request = MountRequest(container: nil, mountPoint: point, createsContainer: true, imports: imports)
         try Mounting.mount(request, startup)
     }

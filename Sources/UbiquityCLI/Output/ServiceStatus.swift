@@ -63,7 +63,11 @@ enum ServiceStatus {
 
     static func write(_ report: ServiceReport) {
         line("service", "running (pid \(report.pid)), log in \(report.log)")
-        line("account", "\(report.account), this device is \(report.device)")
+        if report.mounts.contains(where: { $0.state == .signedOut }) {
+            line("account", Terminal.styled(Terminal.plain("signed out of \(report.account)"), .red))
+        } else {
+            line("account", "\(report.account), this device is \(report.device)")
+        }
         let place = report.serverIsEmbedded ? " (on this machine)" : ""
         line("server", "\(report.server)\(place)\(report.isOffline ? ", offline by `ubiquity offline on`" : "")")
         for mount in report.mounts { write(mount) }
@@ -78,6 +82,7 @@ enum ServiceStatus {
             line("state", Terminal.styled(Terminal.plain(why), mount.failure == nil ? .yellow : .red))
             return
         }
+        if mount.state == .signedOut { return writeSignedOut(engine) }
         let problem = engine.connectionProblem.map { " (\($0))" } ?? ""
         let style: Terminal.Style = engine.connection == "connected" ? .green : .yellow
         line("connection", Terminal.styled(Terminal.plain("\(engine.connection)\(problem)"), style))
@@ -96,6 +101,13 @@ enum ServiceStatus {
         for problem in engine.problems {
             line("problem", Terminal.styled(Terminal.plain("\(ShownPath.text(problem.path)): \(problem.reason)"), .red))
         }
+    }
+
+    private static func writeSignedOut(_ engine: EngineReport) {
+        let why = "signed out; sign in again to get your documents back, or `ubiquity down`"
+        line("state", Terminal.styled(Terminal.plain(why), .red))
+        let unsent = engine.pending == 1 ? "1 change has" : "\(engine.pending) changes have"
+        line("items", engine.pending > 0 ? "\(unsent) not been sent" : "all changes have been sent")
     }
 
     private static func line(_ key: String, _ value: String) {

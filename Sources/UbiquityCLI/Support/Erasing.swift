@@ -8,7 +8,7 @@ enum Erasing {
     /// Nothing may be only here: neither what waits to be sent, nor what is never sent.
     static func check(_ startup: Startup, _ account: Account) throws {
         let table = try MountTable.load(startup.home)
-        for folder in try folders(startup.home, account) where table[folder.info.id.text] == nil {
+        for folder in try ContainerFolder.all(startup.home, of: account) where table[folder.info.id.text] == nil {
             throw ControlError(
                 folder.info.id.text,
                 "it is not mounted, so what is only here cannot be known",
@@ -34,7 +34,7 @@ enum Erasing {
 
     /// After everything is unmounted: what programs have saved since `check`. If there is anything, the service comes back with it.
     static func checkUnmounted(_ startup: Startup, _ account: Account) throws(ControlError) {
-        for folder in try folders(startup.home, account) {
+        for folder in try ContainerFolder.all(startup.home, of: account) {
             let found = try OnlyHere(in: folder)
             guard let first = found.first else { continue }
             _ = try? startup.ensureService()
@@ -49,16 +49,10 @@ enum Erasing {
     }
 
     static func erase(_ home: HomeDirectories, _ account: Account) throws(ControlError) {
-        for folder in try folders(home, account) {
+        for folder in try ContainerFolder.all(home, of: account) {
             // Files of 0444 in folders of 0555 go too: rm is careful about links and mounts.
             let status = try Subcommand.run(["rm", "-rf", "--one-file-system", "--", folder.path])
             guard status == 0 else { throw ControlError(folder.path, "cannot be removed") }
         }
-    }
-
-    /// The replicas of this account.
-    private static func folders(_ home: HomeDirectories, _ account: Account) throws(ControlError) -> [ContainerFolder] {
-        let keys = Set(account.containers.map(\.key))
-        return try ContainerFolder.all(home).filter { keys.contains(ContainerRecord($0.info).key) }
     }
 }

@@ -29,6 +29,36 @@ enum Mounting {
         return point
     }
 
+    /// The same account comes back to what it had mounted when it was signed out.
+    static func mountAgain(_ startup: Startup) throws {
+        guard let account = try Account.load(startup.home) else { return }
+        let own = try ContainerFolder.all(startup.home, of: account).map(\.path)
+        let entries = try MountTable.load(startup.home).entries.filter {
+            $0.signedOutReplica.map { own.contains($0) } ?? false
+        }
+        for entry in entries {
+            let request = MountRequest(
+                container: entry.container,
+                mountPoint: entry.mountPoint,
+                createsContainer: false,
+                imports: entry.isImporting,
+                options: entry.options
+            )
+            try mount(request, startup)
+        }
+    }
+
+    /// Signed out of another one's server, a server of one's own would not bring the documents back.
+    static func refuseOthers(at point: ControlPath, _ home: HomeDirectories) throws(ControlError) {
+        let entry = try MountTable.load(home).entries.first { $0.mountPoint == point }
+        guard entry?.signedOutReplica != nil, !EmbeddedServer.exists(home) else { return }
+        throw ControlError(
+            "\(point)",
+            "this device was signed out of the account whose documents were there",
+            remedy: "`ubiquity sign-in URL` brings them back; `ubiquity down \(point)` gives them up here"
+        )
+    }
+
     /// Mounts, starting what is missing, and says what came of it.
     static func mount(_ request: MountRequest, _ startup: Startup) throws {
         let (client, serverError) = try startup.ensureService()

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Where a device keeps what is its own: below `UBIQUITY_HOME`, or in the XDG directories.
 package struct HomeDirectories: Sendable, Hashable {
-    /// `account.json`, `policy.json`.
+    /// `account.json`, `policy.json`, `settings.json`.
     package var configuration: String
     /// Containers, the embedded server's data, locks.
     package var data: String
@@ -37,6 +37,7 @@ package struct HomeDirectories: Sendable, Hashable {
 
     package var accountFile: String { configuration + "/account.json" }
     package var policyFile: String { configuration + "/policy.json" }
+    package var settingsFile: String { configuration + "/settings.json" }
     package var mountsFile: String { data + "/mounts.json" }
     package var containers: String { data + "/containers" }
     package var server: String { data + "/server" }

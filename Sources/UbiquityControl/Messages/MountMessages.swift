@@ -78,7 +78,27 @@ package struct StopRequest: ControlRequest {
     }
 }
 
-/// What has not been sent: asked before signing out.
+/// Ends the account's use for good: nothing is sent or fetched any more, and the mounts refuse whoever wants to enter. What programs
+/// have open stays good. The caller then removes the account, before another request.
+package struct SignOutRequest: ControlRequest {
+    package static var verb: String { "sign-out" }
+
+    package struct Answer: Codable, Sendable {
+        /// Changes that the cloud does not have.
+        package var unsent: Int
+        /// Mounts that are left, for what is open in them.
+        package var mounts: [ControlPath]
+
+        package init(unsent: Int, mounts: [ControlPath]) {
+            self.unsent = unsent
+            self.mounts = mounts
+        }
+    }
+
+    package init() {}
+}
+
+/// What has not been sent or applied: asked before the local copy is deleted.
 package struct UnsentRequest: ControlRequest {
     package static var verb: String { "unsent" }
 

@@ -38,7 +38,11 @@ package struct ServiceReport: Codable, Sendable {
 }
 
 package struct MountReport: Codable, Sendable {
-    package enum State: String, Codable, Sendable { case mounted, starting, failed }
+    package enum State: String, Codable, Sendable {
+        case mounted, starting, failed
+        /// Mounted, for what programs had open when this device was signed out.
+        case signedOut = "signed-out"
+    }
 
     package var container: String
     package var mountPoint: ControlPath

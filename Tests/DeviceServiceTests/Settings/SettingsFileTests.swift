@@ -1,0 +1,86 @@
+import TestSupport
+import Testing
+import UbiquityControl
+
+@testable import DeviceService
+
+@Suite struct SettingsFileTests {
+    struct Span: CustomTestStringConvertible, Sendable {
+        var text: String
+        var seconds: Int64?
+        /// How it is shown.
+        var shown = ""
+        var testDescription: String { text }
+    }
+
+    static let spans = [
+        Span(text: "0", seconds: 0, shown: "0s"), Span(text: "45", seconds: 45, shown: "45s"),
+        Span(text: "45s", seconds: 45, shown: "45s"), Span(text: "120s", seconds: 120, shown: "2m"),
+        Span(text: "90m", seconds: 5400, shown: "90m"), Span(text: "1h", seconds: 3600, shown: "1h"),
+        Span(text: ""), Span(text: "s"), Span(text: "-1"), Span(text: "+1s"), Span(text: "1.5s"), Span(text: "1 s"),
+        Span(text: "ten"), Span(text: "1d"), Span(text: "9223372036854775807h"), Span(text: "٣s"),
+    ]
+
+    @Test(arguments: spans)
+    func `times are read and shown as people write them`(span: Span) {
+        let parsed = TimeSpan.parse(span.text)
+        #expect(parsed == span.seconds.map { .seconds($0) })
+        if let parsed { #expect(TimeSpan.text(parsed) == span.shown) }
+    }
+
+    @Test func `what was set comes back, and the defaults are not written`() async throws {
+        try await withScratchFolder { folder in
+            let home = try HomeDirectories(home: folder)
+            #expect(try SettingsFile.load(home).settings() == Settings())
+            var file = try SettingsFile.load(home)
+            try file.set(.claimLimit, to: "120s")
+            try file.save(home)
+            file = try SettingsFile.load(home)
+            #expect(file.isSet(.claimLimit))
+            #expect(try file.settings().claimLimit == .seconds(120))
+            #expect(try file.settings()[.claimLimit] == "2m")
+            try file.set(.claimLimit, to: nil)
+            try file.save(home)
+            #expect(try !Files.text(home.settingsFile).contains("claim-limit"))
+            #expect(try SettingsFile.load(home).settings() == Settings())
+        }
+    }
+
+    @Test(arguments: ["never", "2h", "3601"])
+    func `a value that there is not changes nothing`(text: String) throws {
+        var file = SettingsFile()
+        try file.set(.claimLimit, to: "5s")
+        let error = #expect(throws: ControlError.self) { try file.set(.claimLimit, to: text) }
+        #expect(error?.status == .usage)
+        #expect(try file.settings()[.claimLimit] == "5s")
+    }
+
+    @Test func `what a later version wrote stays`() async throws {
+        try await withScratchFolder { folder in
+            let home = try HomeDirectories(home: folder)
+            let text = #"{"format": 1, "later": [1], "settings": {"bandwidth": {"up": 1}, "claim-limit": "5s"}}"#
+            try Files.write(text, to: home.settingsFile)
+            var file = try SettingsFile.load(home)
+            try file.set(.claimLimit, to: "6s")
+            try file.save(home)
+            let written = try JSON(Files.read(home.settingsFile))
+            #expect(written["later"]?.elements.count == 1)
+            #expect(written["settings"]?["bandwidth"]?["up"]?.integer == 1)
+            #expect(written["settings"]?["claim-limit"]?.string == "6s")
+        }
+    }
+
+    @Test(arguments: [
+        (#"{"format": 2}"#, "newer"), ("settings:", "damaged"),
+        (#"{"format": 1, "settings": {"claim-limit": 5}}"#, "claim-limit"),
+    ])
+    func `a file that cannot be understood is an error that says so`(text: String, word: String) async throws {
+        try await withScratchFolder { folder in
+            let home = try HomeDirectories(home: folder)
+            try Files.write(text, to: home.settingsFile)
+            let error = #expect(throws: ControlError.self) { try SettingsFile.load(home).settings() }
+            #expect(error?.description.contains(word) == true)
+            #expect(error?.description.contains("sign in") == false)
+        }
+    }
+}
