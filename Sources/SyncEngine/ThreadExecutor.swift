@@ -36,7 +36,14 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 
+    /// The engine keeps books of what programs do while they do it: where processors are scarce, theirs is the first turn. (Two
+    /// processors, files made as fast as one program can: 70 to 100 us each instead of 140 to 180.) What programs wait for is done by
+    /// other threads.
+    private static let niceness: Int32 = 10
+
     private func run() {
+        // For this thread alone, as Linux has it. Refused, it is as it was.
+        _ = setpriority(__priority_which_t(bitPattern: PRIO_PROCESS.rawValue), 0, Self.niceness)
         while true {
             pthread_mutex_lock(mutex)
             while jobs.isEmpty { pthread_cond_wait(condition, mutex) }
