@@ -1,4 +1,6 @@
+import CatalogModel
 import CatalogStore
+import Reconciliation
 import Testing
 import UbiquityModel
 
