@@ -111,6 +111,7 @@ let package = Package(
             ["UbiquityModel", "CloudProtocol", "Chunking", asyncHTTPClient, crypto, logging, protobuf] + nio
         ),
         layer("CatalogModel", ["UbiquityModel", "Reconciliation", crypto]),
+        layer("MemoryCatalog", ["CatalogModel", "UbiquityModel", "Reconciliation"]),
         layer("CatalogStore", ["CatalogModel", "UbiquityModel", "Reconciliation", "SQLiteRows", database]),
         layer("ChunkStore", ["UbiquityModel", "CLinux", crypto, logging, systemPackage]),
         layer(
@@ -182,7 +183,8 @@ let package = Package(
         tests(
             "CatalogStoreTests",
             [
-                "CatalogStore", "CatalogModel", "ChunkStore", "Reconciliation", "UbiquityModel", "TestSupport",
+                "CatalogStore", "CatalogModel", "MemoryCatalog", "ChunkStore", "Reconciliation", "UbiquityModel",
+                "TestSupport",
             ]
         ),
         tests(
