@@ -34,7 +34,9 @@ extension SQLiteCatalog {
                     _ = try db.append(announcedSQL, values, container, &page.entries, &bytes)
                 }
                 let before = page.entries.count
-                let room = max(0, limit - before)
+                // However long the announced ones are: a page that brought the asker no further would be asked for again for ever.
+                let least = index == 0 ? 1 : 0
+                let room = max(least, limit - before)
                 let isWhole =
                     try db.append(
                         childrenSQL,
@@ -45,6 +47,7 @@ extension SQLiteCatalog {
                         container,
                         &page.entries,
                         &bytes,
+                        least: least,
                         room: room
                     )
                 guard isWhole else {
@@ -157,23 +160,25 @@ extension Database {
     }
 
     /// False if there is more than the page takes.
+    /// - Parameter least: so many go into the page, however long it is by then.
     fileprivate func append(
         _ sql: String,
         _ values: [SQLValue],
         _ container: Int64,
         _ entries: inout [CatalogPage.Entry],
         _ bytes: inout Int,
+        least: Int = 0,
         room: Int = .max
     ) throws -> Bool {
-        var room = room
+        var told = 0
         var isWhole = true
         try step(sql, values) { row in
-            guard room > 0, bytes < CatalogPage.byteLimit else {
+            guard told < room, bytes < CatalogPage.byteLimit || told < least else {
                 isWhole = false
                 return false
             }
             entries.append(try entry(row, container, &bytes))
-            room -= 1
+            told += 1
             return true
         }
         return isWhole
@@ -253,8 +258,12 @@ private let childrenSQL =
         ORDER BY items.name LIMIT ?
         """
 
+/// The order is that of the log. The sign keeps SQLite from walking through all of it for that: it sorts the few that there are.
 private let announcedSQL =
-    itemsSQL + " WHERE items.container = ? AND items.parent = ? AND items.deleted IS NULL AND items.announced = 1"
+    itemsSQL + """
+         WHERE items.container = ? AND items.parent = ? AND items.deleted IS NULL AND items.announced = 1
+        ORDER BY +items.position
+        """
 
 private let deletedSQL = """
     SELECT \(ItemRows.columns), deleted, deleted_by FROM items

@@ -69,6 +69,34 @@ import UbiquityModel
         }
     }
 
+    /// A page must bring a device further, else it asks for the same for ever.
+    @Test(arguments: Backend.allCases)
+    func `a folder with more announced items than a page takes is told to its end`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let names = try ["a", "b", "c"].map { try Name($0) }
+        let announced = try (0..<5).map { number in
+            let claim = ItemOperation.Action.announce(
+                place: Place(parent: .root, name: try Name("z\(number)")),
+                content: FileContent(revision: .random(), content: nil, size: 9),
+                attributes: ItemAttributes(modified: time(1), mode: 0o644)
+            )
+            return ItemOperation(id: .random(), item: .random(), action: claim)
+        }
+        _ = try await test.commit(try ["a", "b", "c"].map { try folder($0) } + announced)
+        for limit in 1...6 {
+            var (told, after, isWhole) = ([RemoteItem](), Name?.none, false)
+            for _ in 0..<10 where !isWhole {
+                let page = try await test.catalog.children(of: [.root], after: after, limit: limit, test.scope)
+                told += page.entries.map(\.item)
+                isWhole = page.completeCount == 1
+                after = page.last
+            }
+            #expect(isWhole, "\(limit)")
+            #expect(told.filter { !$0.isAnnounced }.map(\.place.name) == names, "\(limit)")
+            #expect(told.filter(\.isAnnounced).map(\.id) == announced.map(\.item), "\(limit)")
+        }
+    }
+
     @Test(arguments: Backend.allCases)
     func `positions of another history are not known`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
