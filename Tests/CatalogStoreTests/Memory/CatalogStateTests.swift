@@ -40,16 +40,16 @@ import UbiquityModel
     @Test func `commits to a container of many items stay cheap`() throws {
         var server = try CatalogState(devices: [1])
         let start = ContinuousClock.now
-        for number in 0..<20_000 {
+        for number in 0..<10_000 {
             var file = TestFile("x")
             file.item = ItemID(high: 1, low: UInt64(number))
             file.revision = RevisionID(high: 1, low: UInt64(number))
             let answer = try commit([try file.create("\(number)")], chunks: file.records, to: &server)
             #expect(answer.isChanged)
         }
-        // A loose bound: it takes a second in a debug build, and a minute with copies.
+        // A loose bound: it takes a second in a debug build, and with copies ever longer.
         #expect(ContinuousClock.now - start < .seconds(20))
-        #expect(try server.changes(scope, since: nil, limit: 1).head.counter == 20_000)
+        #expect(try server.changes(scope, since: nil, limit: 1).head.counter == 10_000)
     }
 }
 
