@@ -111,12 +111,15 @@ let package = Package(
             "CloudClient",
             ["UbiquityModel", "CloudProtocol", "Chunking", asyncHTTPClient, crypto, logging, protobuf] + nio
         ),
-        layer("CatalogStore", ["UbiquityModel", "Reconciliation", "SQLiteRows", "CLinux", database, crypto, logging]),
+        layer("CatalogModel", ["UbiquityModel", "Reconciliation", crypto]),
+        layer("MemoryCatalog", ["CatalogModel", "UbiquityModel", "Reconciliation"]),
+        layer("CatalogStore", ["CatalogModel", "UbiquityModel", "Reconciliation", "SQLiteRows", database]),
         layer("ChunkStore", ["UbiquityModel", "CLinux", crypto, logging, systemPackage]),
         layer(
             "CloudServer",
             [
-                "UbiquityModel", "CloudProtocol", "Chunking", "CatalogStore", "ChunkStore", "Reconciliation",
+                "UbiquityModel", "CloudProtocol", "Chunking", "CatalogModel", "CatalogStore", "ChunkStore",
+                "Reconciliation",
                 hummingbird, hummingbirdCore, hummingbirdTLS, httpTypes, certificates, asn1, crypto, lifecycle,
                 unixSignals,
                 logging, protobuf,
@@ -136,7 +139,7 @@ let package = Package(
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "UbiquityModel", "UbiquityControl", "DeviceService", "CloudServer", "CatalogStore", "CloudClient",
+                "UbiquityModel", "UbiquityControl", "DeviceService", "CloudServer", "CatalogModel", "CloudClient",
                 "CLinux",
                 "CQRencode", argumentParser, logging, systemPackage,
             ],
@@ -178,11 +181,17 @@ let package = Package(
             "DriverTests",
             ["Driver", "Replica", "UbiquityModel", "TestSupport", "CLinux", logging, systemPackage]
         ),
-        tests("CatalogStoreTests", ["CatalogStore", "ChunkStore", "Reconciliation", "UbiquityModel", "TestSupport"]),
+        tests(
+            "CatalogStoreTests",
+            [
+                "CatalogStore", "CatalogModel", "MemoryCatalog", "ChunkStore", "Reconciliation", "UbiquityModel",
+                "TestSupport",
+            ]
+        ),
         tests(
             "CloudServerTests",
             [
-                "CloudServer", "CloudClient", "CloudProtocol", "CatalogStore", "ChunkStore", "Chunking",
+                "CloudServer", "CloudClient", "CloudProtocol", "CatalogModel", "ChunkStore", "Chunking",
                 "UbiquityModel",
                 "TestSupport", logging,
             ]

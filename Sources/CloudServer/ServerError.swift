@@ -1,4 +1,4 @@
-package import CatalogStore
+package import CatalogModel
 package import ChunkStore
 
 /// Why a server cannot run, or its data cannot be administered. For people: each says what failed and, where known, what helps.

@@ -1,3 +1,4 @@
+internal import CatalogModel
 internal import CatalogStore
 internal import ChunkStore
 internal import CloudProtocol

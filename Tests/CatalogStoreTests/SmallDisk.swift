@@ -1,5 +1,7 @@
+import CatalogModel
 import CatalogStore
 import Glibc
+import Reconciliation
 import TestSupport
 import Testing
 import UbiquityModel

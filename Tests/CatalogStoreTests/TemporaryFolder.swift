@@ -5,8 +5,13 @@ import TestSupport
 final class TemporaryFolder: Sendable {
     let path: String
 
-    init() throws {
-        var template = Array("/tmp/ubiquity-test-XXXXXX".utf8CString)
+    /// In memory where there is such a filesystem, for tests that write much and ask nothing of a disk.
+    static func inMemory() throws -> TemporaryFolder {
+        try TemporaryFolder(in: access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
+    }
+
+    init(in parent: String = "/tmp") throws {
+        var template = Array("\(parent)/ubiquity-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw TestFailure("no temporary folder: error \(errno)") }
         path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }

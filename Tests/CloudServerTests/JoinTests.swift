@@ -1,4 +1,4 @@
-import CatalogStore
+import CatalogModel
 import CloudClient
 import CloudProtocol
 import CloudServer

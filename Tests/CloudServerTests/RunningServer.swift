@@ -1,4 +1,4 @@
-import CatalogStore
+import CatalogModel
 import Chunking
 import CloudClient
 import CloudProtocol

@@ -1,3 +1,4 @@
+internal import CatalogModel
 internal import FoundationEssentials
 internal import GRDB
 internal import SQLiteRows

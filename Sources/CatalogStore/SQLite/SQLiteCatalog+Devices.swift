@@ -1,3 +1,4 @@
+package import CatalogModel
 internal import FoundationEssentials
 internal import GRDB
 package import UbiquityModel

@@ -1,3 +1,4 @@
+package import CatalogModel
 internal import FoundationEssentials
 internal import GRDB
 internal import SQLiteRows
@@ -33,7 +34,9 @@ extension SQLiteCatalog {
                     _ = try db.append(announcedSQL, values, container, &page.entries, &bytes)
                 }
                 let before = page.entries.count
-                let room = max(0, limit - before)
+                // However long the announced ones are: a page that brought the asker no further would be asked for again for ever.
+                let least = index == 0 ? 1 : 0
+                let room = max(least, limit - before)
                 let isWhole =
                     try db.append(
                         childrenSQL,
@@ -44,6 +47,7 @@ extension SQLiteCatalog {
                         container,
                         &page.entries,
                         &bytes,
+                        least: least,
                         room: room
                     )
                 guard isWhole else {
@@ -131,7 +135,7 @@ extension Database {
         var isCut = false
         let start = SQLValue.integer(Int64(bitPattern: since.counter))
         try step(pageSQL, [.integer(container), start, .integer(Int64(limit + 1))]) { row in
-            guard page.entries.count < limit, bytes < pageBytes else {
+            guard page.entries.count < limit, bytes < CatalogPage.byteLimit else {
                 isCut = true
                 return false
             }
@@ -150,30 +154,31 @@ extension Database {
         var (item, conflicts) = try ItemRows.item(row)
         if conflicts > 0 { item.conflicts = try ItemRows.conflicts(of: item.id, container: container, self) }
         let manifest = try row.manifest(ItemRows.count)
-        bytes += 256 + (manifest?.entries.count ?? 0) * 36 + item.conflicts.count * 256
-        bytes += item.content.kind == .symlink ? Int(item.content.size) : 0
-        bytes += extendedBytes(item)
-        return CatalogPage.Entry(item: item, manifest: manifest)
+        let entry = CatalogPage.Entry(item: item, manifest: manifest)
+        bytes += entry.byteCount
+        return entry
     }
 
     /// False if there is more than the page takes.
+    /// - Parameter least: so many go into the page, however long it is by then.
     fileprivate func append(
         _ sql: String,
         _ values: [SQLValue],
         _ container: Int64,
         _ entries: inout [CatalogPage.Entry],
         _ bytes: inout Int,
+        least: Int = 0,
         room: Int = .max
     ) throws -> Bool {
-        var room = room
+        var told = 0
         var isWhole = true
         try step(sql, values) { row in
-            guard room > 0, bytes < pageBytes else {
+            guard told < room, bytes < CatalogPage.byteLimit || told < least else {
                 isWhole = false
                 return false
             }
             entries.append(try entry(row, container, &bytes))
-            room -= 1
+            told += 1
             return true
         }
         return isWhole
@@ -185,7 +190,12 @@ extension Database {
         after: DeletedPosition?,
         limit: Int
     ) throws -> DeletedPage {
-        var folders = FolderPaths(db: self, container: container)
+        var folders = FolderPaths()
+        func place(of folder: ItemID) throws -> Place? {
+            let sql = "SELECT parent, name FROM items WHERE container = ? AND id = ?"
+            guard let row = try first(sql, [container, folder.blob]) else { return nil }
+            return Place(parent: try row.identifier(0), name: try row.name(1))
+        }
         var page = DeletedPage()
         var bytes = 0
         let after = after ?? DeletedPosition(deleted: Timestamp(nanoseconds: .max), position: UInt64(Int64.max))
@@ -194,29 +204,22 @@ extension Database {
             .integer(Int64(bitPattern: after.position)), .integer(Int64(limit + 1)),
         ]
         try step(deletedSQL, start) { row in
-            guard page.items.count < limit, bytes < pageBytes else {
+            guard page.items.count < limit, bytes < CatalogPage.byteLimit else {
                 page.hasMore = true
                 return false
             }
             let item = try ItemRows.item(row).item
-            let path = try folders.path(of: item.place)
-            bytes +=
-                512 + path.utf8.count + Int(item.content.kind == .symlink ? item.content.size : 0) + extendedBytes(item)
-            page.items.append(
-                DeletedItem(
-                    item: item,
-                    path: path,
-                    deleted: row.time(ItemRows.count),
-                    device: row.text(ItemRows.count + 1)
-                )
+            let deleted = DeletedItem(
+                item: item,
+                path: try folders.path(of: item.place, folder: place),
+                deleted: row.time(ItemRows.count),
+                device: row.text(ItemRows.count + 1)
             )
+            bytes += deleted.byteCount
+            page.items.append(deleted)
             return true
         }
         return page
-    }
-
-    private func extendedBytes(_ item: RemoteItem) -> Int {
-        item.attributes.extended.reduce(0) { $0 + $1.key.count + $1.value.count }
     }
 
     fileprivate func manifest(of content: ContentID, container: Int64) throws -> Manifest? {
@@ -226,28 +229,24 @@ extension Database {
     }
 
     fileprivate func wholeness(_ item: ItemID, _ revision: RevisionID, container: Int64) throws -> Wholeness {
-        let unknown = Wholeness(isKnown: false, packs: [])
         let sql = "SELECT content FROM revisions WHERE container = ? AND id = ? AND item = ?"
         guard let row = try first(sql, [container, revision.blob, item.blob]),
             let manifest = try manifest(of: try row.digest(0), container: container)
-        else { return unknown }
+        else { return .unknown }
         var packs = Set<UInt64>()
         for entry in manifest.entries {
             let chunk = "SELECT pack FROM chunks WHERE container = ? AND id = ?"
-            guard let row = try first(chunk, [container, entry.chunk.blob]) else { return unknown }
+            guard let row = try first(chunk, [container, entry.chunk.blob]) else { return .unknown }
             packs.insert(UInt64(bitPattern: row[0] as Int64))
         }
         return Wholeness(isKnown: true, packs: packs)
     }
 }
 
-/// A page is cut where it passes so many bytes.
-private let pageBytes = 4 * 1024 * 1024
-
-/// Longer manifests are asked for by content: they are not even read here. 32 chunks of 36 bytes.
+/// Longer manifests are not even read here.
 private let itemsSQL = """
     SELECT \(ItemRows.columns.split(separator: ", ").map { "items.\($0)" }.joined(separator: ", ")),
-        CASE WHEN LENGTH(contents.manifest) <= 1152 THEN contents.manifest END
+        CASE WHEN LENGTH(contents.manifest) <= \(CatalogPage.manifestByteLimit) THEN contents.manifest END
     FROM items LEFT JOIN contents ON contents.container = items.container AND contents.id = items.content
     """
 
@@ -259,47 +258,15 @@ private let childrenSQL =
         ORDER BY items.name LIMIT ?
         """
 
+/// The order is that of the log. The sign keeps SQLite from walking through all of it for that: it sorts the few that there are.
 private let announcedSQL =
-    itemsSQL + " WHERE items.container = ? AND items.parent = ? AND items.deleted IS NULL AND items.announced = 1"
+    itemsSQL + """
+         WHERE items.container = ? AND items.parent = ? AND items.deleted IS NULL AND items.announced = 1
+        ORDER BY +items.position
+        """
 
 private let deletedSQL = """
     SELECT \(ItemRows.columns), deleted, deleted_by FROM items
     WHERE container = ? AND deleted IS NOT NULL AND deleted >= ? AND (deleted, position) < (?, ?) AND announced = 0
     ORDER BY deleted DESC, position DESC LIMIT ?
     """
-
-/// Paths of folders, each looked up once: also of deleted ones, by the places that they had.
-///
-/// A path that would be too long lacks folders, in whose stead it has "…": folders lie in folders without a limit, and a listing of
-/// thousands of such paths would fill the memory.
-private struct FolderPaths {
-    let db: Database
-    let container: Int64
-    private var known: [ItemID: String] = [:]
-    /// Of a path in bytes. A name has 255 at most, and three times as many where it is no UTF-8.
-    private static let limit = 4096
-    private static let folderLimit = limit - 3 * 255
-
-    init(db: Database, container: Int64) {
-        self.db = db
-        self.container = container
-    }
-
-    mutating func path(of place: Place) throws -> String { try prefix(place.parent, depth: 0) + place.name.description }
-
-    private mutating func prefix(_ folder: ItemID, depth: Int) throws -> String {
-        if folder == .root || depth > 1_000 { return "" }
-        if let path = known[folder] { return path }
-        var path = "…/"
-        if let row = try db.first(
-            "SELECT parent, name FROM items WHERE container = ? AND id = ?",
-            [container, folder.blob]
-        ) {
-            let name = try row.name(1).description + "/"
-            let parent = try prefix(try row.identifier(0), depth: depth + 1)
-            path = (parent.utf8.count + name.utf8.count <= Self.folderLimit ? parent : path) + name
-        }
-        known[folder] = path
-        return path
-    }
-}

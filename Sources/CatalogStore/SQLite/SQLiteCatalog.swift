@@ -1,3 +1,4 @@
+package import CatalogModel
 internal import GRDB
 internal import SQLiteRows
 

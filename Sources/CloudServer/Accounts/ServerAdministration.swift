@@ -1,4 +1,5 @@
-package import CatalogStore
+package import CatalogModel
+internal import CatalogStore
 internal import CloudProtocol
 package import UbiquityModel
 

@@ -1,4 +1,4 @@
-internal import CatalogStore
+internal import CatalogModel
 internal import Logging
 internal import ServiceLifecycle
 internal import Synchronization

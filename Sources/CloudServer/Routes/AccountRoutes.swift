@@ -1,4 +1,4 @@
-internal import CatalogStore
+internal import CatalogModel
 internal import CloudProtocol
 internal import FoundationEssentials
 internal import Hummingbird

@@ -1,4 +1,4 @@
-internal import CatalogStore
+internal import CatalogModel
 internal import ChunkStore
 internal import Chunking
 internal import CloudProtocol

@@ -1,8 +1,9 @@
-internal import CatalogStore
+internal import CatalogModel
 internal import Chunking
 internal import CloudProtocol
 internal import Hummingbird
 internal import HummingbirdCore
+internal import Reconciliation
 internal import UbiquityModel
 
 extension CloudService {

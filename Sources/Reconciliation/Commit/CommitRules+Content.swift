@@ -126,16 +126,15 @@ extension CommitRules {
         _ incoming: Incoming
     ) throws(View.Failure) -> CommitDecision {
         guard existing.content != incoming.content else { return .answer(.committed(existing)) }
-        guard case .file(let file) = existing.content, file.content != nil, base != file.revision,
-            var loser = try demoted(existing, to: .conflict)
-        else { return try renewed(existing, from: existing, incoming, base: base) }
         var item = existing
+        guard case .file(let file) = existing.content, base != file.revision,
+            let loser = try displaced(from: &item, isContested: true)
+        else { return try renewed(existing, from: existing, incoming, base: base) }
         item.content = incoming.content
         item.attributes = incoming.attributes
         item.author = context.device
         item.edited = incoming.edited
-        loser.version.kind = .conflict
-        item.conflicts = sortedByAge(item.conflicts + [loser.version])
+        item.conflicts = sortedByAge(item.conflicts)
         return .change(CommitChange(item: item, revisions: [loser]))
     }
 
@@ -195,10 +194,7 @@ extension CommitRules {
         )
         if incoming.edited > existing.edited {
             arrived.version.kind = .current
-            if let loser = try demoted(existing, to: .conflict) {
-                writes.append(loser)
-                item.conflicts.append(loser.version)
-            }
+            if let loser = try displaced(from: &item, isContested: true) { writes.append(loser) }
             item.content = .file(file)
             item.attributes = incoming.attributes
             item.author = context.device

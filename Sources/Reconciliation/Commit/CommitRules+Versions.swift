@@ -82,9 +82,10 @@ extension CommitRules {
     /// The current revision, which another one is about to displace: a saved version if whoever decided that had it before them,
     /// else one more conflict version of the item. `nil` if there is none that could be kept.
     /// - Parameter base: The current revision that the author saw; `nil` if that is not known.
-    private func displaced(
+    /// - Parameter isContested: The author had not seen it.
+    func displaced(
         from item: inout RemoteItem,
-        seen base: RevisionID?,
+        seen base: RevisionID? = nil,
         isContested: Bool = false
     ) throws(View.Failure) -> StoredRevision? {
         let isUnseen = base.map { $0 != item.content.revision } ?? false

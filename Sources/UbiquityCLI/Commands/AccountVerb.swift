@@ -1,5 +1,5 @@
 import ArgumentParser
-import CatalogStore
+import CatalogModel
 import CloudServer
 import UbiquityControl
 import UbiquityModel

@@ -1,4 +1,4 @@
-import CatalogStore
+import CatalogModel
 import CloudServer
 import Logging
 import UbiquityControl

@@ -14,3 +14,17 @@ package struct LogPosition: Hashable, Sendable {
     /// Before the first entry.
     package static let beginning = LogPosition(counter: 0, hash: [])
 }
+
+/// What the running hash of a container's log is made of: one for each item that a commit wrote.
+package struct LogEntry: Hashable, Sendable {
+    /// The item's new log position.
+    package var position: UInt64
+    package var item: ItemID
+    package var operation: OperationID
+
+    package init(position: UInt64, item: ItemID, operation: OperationID) {
+        self.position = position
+        self.item = item
+        self.operation = operation
+    }
+}

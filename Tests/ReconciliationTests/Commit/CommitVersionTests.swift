@@ -107,6 +107,34 @@ import UbiquityModel
         #expect(conflict.world.violation == nil)
     }
 
+    /// Restoring does not resolve: the file has the content of one of its losers then.
+    @Test(arguments: [true, false])
+    func `a restored loser that loses again is one loser, not two`(toLink: Bool) throws {
+        var conflict = try Conflict()
+        let base = conflict.winner
+        let restore = ItemOperation.Action.restore(
+            version: conflict.losers[0],
+            as: conflict.world.fresh(),
+            base: base,
+            edited: seconds(600)
+        )
+        _ = conflict.world.commit(conflict.file, restore)
+        let link = ItemOperation.Action.edit(
+            base: base,
+            content: .symlink(target: [UInt8(ascii: "x")]),
+            attributes: attributes(700),
+            manifest: Manifest(),
+            edited: seconds(700)
+        )
+        let outcome =
+            toLink
+            ? conflict.world.commit(conflict.file, link, device: "bert")
+            : conflict.world.edit(conflict.file, base: base, "later", edited: 700, device: "bert")
+        let item = try #require(outcome.item)
+        #expect(item.conflicts.map(\.revision) == conflict.losers)
+        #expect(conflict.world.violation == nil)
+    }
+
     @Test(arguments: [true, false])
     func `what a resolver never saw becomes a conflict version, not a saved one`(isRestoring: Bool) throws {
         var conflict = try Conflict()

@@ -44,6 +44,8 @@ package protocol Catalog: Sendable {
     /// Items that changed after `since`, in the order of their positions. `nil`: from the beginning.
     func changes(_ scope: Scope, since: LogPosition?, limit: Int) async throws(CatalogError) -> CatalogPage
     /// What lies in some folders: one after the other, by name, as far as a page reaches. A folder that is not there is empty.
+    /// Announced items, which claim no name, come first in their folder, in the order of the log, up to the bytes of a page. Each
+    /// page tells the first folder to its end, or at least one of its names.
     /// - Parameter after: where to begin in the first one.
     func children(
         of folders: [ItemID],

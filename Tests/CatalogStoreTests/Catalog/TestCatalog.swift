@@ -1,20 +1,35 @@
+import CatalogModel
 import CatalogStore
 import Glibc
+import Reconciliation
 import Testing
 import UbiquityModel
 
-/// A catalogue in a folder of its own, with one account, one device and one container.
+/// A catalogue of its own, with one account, one device and one container.
 struct TestCatalog {
-    let folder: TemporaryFolder
-    let catalog: SQLiteCatalog
+    /// The file of a catalogue that has one.
+    let path: String?
+    let catalog: any Catalog
     let scope: Scope
     let key = [UInt8](repeating: 7, count: 32)
+    /// Goes with the test.
+    private let folder: TemporaryFolder?
 
     static let container = ContainerID.documents
 
-    init(quota: Int64? = nil) async throws {
-        folder = try TemporaryFolder()
-        catalog = try SQLiteCatalog(path: folder.path + "/catalog.sqlite")
+    init(_ backend: Backend, quota: Int64? = nil) async throws {
+        switch backend {
+        case .sqlite:
+            let folder = try TemporaryFolder()
+            let path = folder.path + "/catalog.sqlite"
+            self.folder = folder
+            self.path = path
+            catalog = try SQLiteCatalog(path: path)
+        case .memory:
+            folder = nil
+            path = nil
+            catalog = VolatileCatalog()
+        }
         scope = Scope(token: TokenHash(token: [1]), container: Self.container)
         try await catalog.addAccount("anna", quota: quota, now: time(1))
         _ = try await catalog.join("anna", token: [1], name: "laptop")
@@ -59,7 +74,7 @@ struct TestCatalog {
     }
 }
 
-extension SQLiteCatalog {
+extension Catalog {
     /// Invites and joins a device.
     func join(_ account: String, token: [UInt8], name: String, grant: Grant = .everything) async throws -> Access {
         let secret = SecretHash(secret: token + [0xFF])

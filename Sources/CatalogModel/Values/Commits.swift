@@ -1,12 +1,9 @@
+package import Reconciliation
 package import UbiquityModel
 
 /// A batch of operations, with the chunks that came along and are durable in the chunk store by now.
 package struct CommitRequest: Sendable {
-    package enum Entry: Sendable {
-        case operation(ItemOperation)
-        /// It was refused before the catalogue was asked: what the device sent is not what it claims to be.
-        case refused(item: ItemID?, reason: String)
-    }
+    package typealias Entry = CommitBatch.Entry
 
     package var chunks: [ChunkRecord]
     package var entries: [Entry]
@@ -39,6 +36,13 @@ package struct CommitAnswer: Hashable, Sendable {
     package var container: Int64
     /// Whether anything was committed.
     package var isChanged: Bool
+
+    package init(outcomes: [OperationOutcome], position: LogPosition, container: Int64, isChanged: Bool) {
+        self.outcomes = outcomes
+        self.position = position
+        self.container = container
+        self.isChanged = isChanged
+    }
 }
 
 /// Where a listing of deleted items stands: at the last item told of.
@@ -57,6 +61,8 @@ package struct DeletedPage: Hashable, Sendable {
     package var items: [DeletedItem] = []
     /// Further items follow.
     package var hasMore = false
+
+    package init() {}
 }
 
 /// A page of the change feed.
@@ -65,6 +71,11 @@ package struct CatalogPage: Hashable, Sendable {
         package var item: RemoteItem
         /// Of the current content, if it is short enough to go along.
         package var manifest: Manifest?
+
+        package init(item: RemoteItem, manifest: Manifest?) {
+            self.item = item
+            self.manifest = manifest
+        }
     }
 
     package var entries: [Entry] = []
@@ -77,6 +88,13 @@ package struct CatalogPage: Hashable, Sendable {
     package var head: LogPosition
     /// The container's number in the catalogue.
     package var container: Int64
+
+    package init(position: LogPosition, isUnknownPosition: Bool = false, head: LogPosition, container: Int64) {
+        self.position = position
+        self.isUnknownPosition = isUnknownPosition
+        self.head = head
+        self.container = container
+    }
 }
 
 /// What lies in some folders.
@@ -86,4 +104,6 @@ package struct ChildrenPage: Hashable, Sendable {
     package var completeCount = 0
     /// Up to which name the folder after them is told; `nil`: nothing of it.
     package var last: Name?
+
+    package init() {}
 }

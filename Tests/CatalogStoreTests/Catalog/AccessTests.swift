@@ -1,10 +1,12 @@
-import CatalogStore
+import CatalogModel
+import Reconciliation
 import Testing
 import UbiquityModel
 
 @Suite struct AccessTests {
-    @Test func `a code lets one device in, for a quarter of an hour`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a code lets one device in, for a quarter of an hour`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let secret = SecretHash(secret: [9])
         let invitation = Invitation(secret: secret, grant: .everything, expires: time(100))
         try await test.catalog.addInvitation(invitation, by: test.scope.token)
@@ -22,15 +24,17 @@ import UbiquityModel
         }
     }
 
-    @Test func `devices of one name are told apart`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `devices of one name are told apart`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let second = try await test.catalog.join("anna", token: [2], name: "laptop")
         let third = try await test.catalog.join("anna", token: [3], name: "laptop")
         #expect([second.deviceName, third.deviceName] == ["laptop 2", "laptop 3"])
     }
 
-    @Test func `a revoked device is refused from then on, also within a commit`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a revoked device is refused from then on, also within a commit`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         let phone = try await catalog.join("anna", token: [2], name: "phone")
         let scope = Scope(token: TokenHash(token: [2]), container: TestCatalog.container)
@@ -48,8 +52,9 @@ import UbiquityModel
         #expect(try await catalog.devices(for: test.scope.token).map(\.isRevoked) == [false, true])
     }
 
-    @Test func `a code that a revoked device has made lets nobody in`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a code that a revoked device has made lets nobody in`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         _ = try await catalog.join("anna", token: [2], name: "phone")
         let secrets = [SecretHash(secret: [20]), SecretHash(secret: [21])]
@@ -64,9 +69,11 @@ import UbiquityModel
         _ = try await catalog.join(secrets[1], as: device("tablet", token: [4]), now: time(6))
     }
 
-    @Test func `an old nonce voids the codes of the identity that it was, and revoked ones get no other`() async throws
-    {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `an old nonce voids the codes of the identity that it was, and revoked ones get no other`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         let token = test.scope.token
         let secret = SecretHash(secret: [20])
@@ -85,8 +92,9 @@ import UbiquityModel
         }
     }
 
-    @Test func `a device signs itself out, whatever it is called`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a device signs itself out, whatever it is called`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         let second = try await catalog.join("anna", token: [2], name: "laptop")
         #expect(try await catalog.revokeSelf(TokenHash(token: [2]), now: time(5)).device == second.device)
@@ -94,8 +102,9 @@ import UbiquityModel
         #expect(try await catalog.access(test.scope.token).deviceName == "laptop")
     }
 
-    @Test func `a device that may only read writes nothing and invites no writer`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a device that may only read writes nothing and invites no writer`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         _ = try await catalog.join("anna", token: [2], name: "reader", grant: Grant(isReadOnly: true))
         let reader = TokenHash(token: [2])
@@ -114,8 +123,9 @@ import UbiquityModel
         #expect(guest.grant.isReadOnly)
     }
 
-    @Test func `a device sees only the containers that it was invited to`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a device sees only the containers that it was invited to`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         let notes = try #require(ContainerID("notes"))
         let info = ContainerInfo(id: notes, key: test.key, layout: .app, isCaseInsensitive: true, isReadOnly: false)
@@ -140,8 +150,9 @@ import UbiquityModel
         }
     }
 
-    @Test func `accounts do not see each other`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `accounts do not see each other`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         try await catalog.addAccount("bert", quota: nil, now: time(1))
         _ = try await catalog.join("bert", token: [2], name: "laptop")
@@ -164,8 +175,9 @@ import UbiquityModel
         try await catalog.addAccount("bert", quota: nil, now: time(7))
     }
 
-    @Test func `a session renews the nonce, and an old nonce makes another device`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a session renews the nonce, and an old nonce makes another device`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let token = test.scope.token
         func session(_ nonce: UInt8, fresh: UInt8) async throws -> CatalogSession {
             let credentials = FreshCredentials(
@@ -188,8 +200,9 @@ import UbiquityModel
         #expect(try await session(4, fresh: 6).isRestored == false)
     }
 
-    @Test func `removed containers are gone, and their name is free`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `removed containers are gone, and their name is free`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         let scope = test.scope
         _ = try await test.commit([try folder("f")])
@@ -208,8 +221,9 @@ import UbiquityModel
         #expect(try await catalog.changes(scope, since: nil, limit: 1).head == .beginning)
     }
 
-    @Test func `the quota counts different chunks, and refuses what passes it`() async throws {
-        let test = try await TestCatalog(quota: 10)
+    @Test(arguments: Backend.allCases)
+    func `the quota counts different chunks, and refuses what passes it`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend, quota: 10)
         let catalog = test.catalog
         let small = TestFile("12345678")
         let big = TestFile("abcdefgh")
@@ -231,14 +245,5 @@ import UbiquityModel
         await #expect(throws: CatalogError.quotaExceeded) { try await catalog.addChunks(big.records, scope) }
         #expect(try await catalog.missing(big.records.map(\.chunk), scope) == [0])
         #expect(try await catalog.accounts().map(\.used) == [8])
-    }
-
-    @Test func `a catalogue of a newer version is left alone`() async throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path + "/catalog.sqlite"
-        try SQLiteCatalog(path: path).close()
-        // The format version lies at byte 60 of an SQLite file, big-endian.
-        try overwrite(path, at: 60, with: [0, 0, 0, 99])
-        #expect(throws: CatalogError.tooNew(format: 99)) { try SQLiteCatalog(path: path) }
     }
 }

@@ -40,6 +40,12 @@ package struct Intake: Hashable, Sendable {
     package var unknown: Set<ChunkID>
     /// The unknown ones would pass the account's quota.
     package var isQuotaExceeded: Bool
+
+    package init(container: CatalogContainer, unknown: Set<ChunkID>, isQuotaExceeded: Bool) {
+        self.container = container
+        self.unknown = unknown
+        self.isQuotaExceeded = isQuotaExceeded
+    }
 }
 
 /// Whether a revision is whole in the cloud.
@@ -48,4 +54,11 @@ package struct Wholeness: Hashable, Sendable {
     package var isKnown: Bool
     /// The packs that hold them.
     package var packs: Set<UInt64>
+
+    package init(isKnown: Bool, packs: Set<UInt64>) {
+        self.isKnown = isKnown
+        self.packs = packs
+    }
+
+    package static let unknown = Wholeness(isKnown: false, packs: [])
 }

@@ -1,10 +1,12 @@
-import CatalogStore
+import CatalogModel
+import Reconciliation
 import Testing
 import UbiquityModel
 
 @Suite struct CommitTests {
-    @Test func `what was committed is listed with everything that belongs to it`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `what was committed is listed with everything that belongs to it`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let file = TestFile("hello ", "world")
         let answer = try await test.commit([try file.create("a")], chunks: file.records)
         let item = try #require(answer.outcomes.first?.item)
@@ -20,8 +22,9 @@ import UbiquityModel
         #expect(page.head == answer.position)
     }
 
-    @Test func `a repeated batch changes nothing and gets the same answer`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a repeated batch changes nothing and gets the same answer`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let file = TestFile("x")
         let operations = [try file.create("a"), file.operation(.move(to: Place(parent: .root, name: try Name("b"))))]
         let first = try await test.commit(operations, chunks: file.records)
@@ -31,8 +34,9 @@ import UbiquityModel
         #expect(second.outcomes.last == first.outcomes.last)
     }
 
-    @Test func `chunks that are not in the cloud are named once each`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `chunks that are not in the cloud are named once each`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let file = TestFile("x", "y", "x")
         let create = try file.create("a")
         let answer = try await test.commit([create], chunks: [file.records[1]])
@@ -42,8 +46,11 @@ import UbiquityModel
         #expect(try await test.commit([create], chunks: file.records).outcomes.first?.item != nil)
     }
 
-    @Test func `operations of a batch build on each other, and those after a failed one are skipped`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `operations of a batch build on each other, and those after a failed one are skipped`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
         let outer = try folder("outer")
         let inner = try folder("inner", in: outer.item)
         let file = TestFile("x")
@@ -57,8 +64,9 @@ import UbiquityModel
         #expect(try await test.listing().count == 3)
     }
 
-    @Test func `a refused entry takes its dependents with it`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `a refused entry takes its dependents with it`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let parent = ItemID.random()
         let request = CommitRequest(
             entries: [.refused(item: parent, reason: "a name with a slash"), .operation(try folder("x", in: parent))],
@@ -69,8 +77,9 @@ import UbiquityModel
         #expect(outcomes == [.invalid("a name with a slash"), .skipped])
     }
 
-    @Test func `the loser of a conflict is kept with its manifest`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `the loser of a conflict is kept with its manifest`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let phone = Scope(token: TokenHash(token: [2]), container: TestCatalog.container)
         _ = try await test.catalog.join("anna", token: [2], name: "phone")
         let file = TestFile("one")
@@ -96,8 +105,9 @@ import UbiquityModel
         #expect(manifests == [anna.manifest, bert.manifest, file.manifest])
     }
 
-    @Test func `edit against delete, delete against edit`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `edit against delete, delete against edit`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let file = TestFile("one")
         let two = TestFile("two")
         _ = try await test.commit([try file.create("a")], chunks: file.records)
@@ -124,8 +134,9 @@ import UbiquityModel
         #expect(try await test.catalog.deleted(test.scope, since: time(0), after: nil, limit: 10).items.isEmpty)
     }
 
-    @Test func `structure: taken names, missing folders, cycles, folders that are not empty`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `structure: taken names, missing folders, cycles, folders that are not empty`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let outer = try folder("outer")
         let inner = try folder("inner", in: outer.item)
         _ = try await test.commit([outer, inner])
@@ -151,8 +162,9 @@ import UbiquityModel
         )
     }
 
-    @Test func `versions: resolve, restore, undelete`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `versions: resolve, restore, undelete`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let file = TestFile("one")
         let winner = TestFile("winner")
         let loser = TestFile("loser")
@@ -173,8 +185,9 @@ import UbiquityModel
         #expect(kinds == [.current, .saved, .saved, .saved])
     }
 
-    @Test func `commits at the same time all go through, in one order`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `commits at the same time all go through, in one order`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let catalog = test.catalog
         let scope = test.scope
         let positions = try await withThrowingTaskGroup(of: UInt64.self) { group in
@@ -194,8 +207,9 @@ import UbiquityModel
         #expect(try await test.listing().count == 100)
     }
 
-    @Test func `ten thousand files in batches take a few seconds at most`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `ten thousand files in batches take a few seconds at most`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let start = ContinuousClock.now
         for batch in 0..<20 {
             let files = (0..<500).map { TestFile("content \(batch) \($0)") }
@@ -208,8 +222,9 @@ import UbiquityModel
         #expect(try await test.catalog.changes(test.scope, since: nil, limit: 1).head.counter == 10_000)
     }
 
-    @Test func `chunks have the length that they were stored with, whoever names them`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `chunks have the length that they were stored with, whoever names them`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let file = TestFile("hello")
         _ = try await test.commit([try file.create("a")], chunks: file.records)
         let id = try #require(chunk("hello"))
@@ -235,8 +250,9 @@ import UbiquityModel
         #expect(try await test.commit([try claim(other, 5, 5)]).outcomes.first?.item?.content.size == 10)
     }
 
-    @Test func `manifests are measured before they are read`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `manifests are measured before they are read`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         let files = [TestFile("one", "two"), TestFile("three")]
         for (file, name) in zip(files, ["a", "b"]) {
             _ = try await test.commit([try file.create(name)], chunks: file.records)
@@ -251,8 +267,9 @@ import UbiquityModel
         }
     }
 
-    @Test func `deleted items are listed in pages, with paths that stay short`() async throws {
-        let test = try await TestCatalog()
+    @Test(arguments: Backend.allCases)
+    func `deleted items are listed in pages, with paths that stay short`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
         var parent = ItemID.root
         var folders = [ItemOperation]()
         for number in 0..<30 {

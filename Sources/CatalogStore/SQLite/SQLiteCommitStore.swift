@@ -1,10 +1,11 @@
+internal import CatalogModel
 internal import GRDB
 internal import Reconciliation
 internal import SQLiteRows
 internal import UbiquityModel
 
-/// The catalogue as the commit rules see it, inside the transaction of a commit.
-struct SQLiteCommitView: CommitView {
+/// A container inside the transaction of a commit.
+struct SQLiteCommitStore: CommitStore {
     let db: Database
     let container: Int64
 
@@ -62,5 +63,51 @@ struct SQLiteCommitView: CommitView {
             }
         }
         return missing.isEmpty ? .whole : .missing(missing)
+    }
+
+    func isCommitted(_ operation: OperationID) throws -> Bool {
+        try db.exists("SELECT 1 FROM operations WHERE container = ? AND id = ?", [container, operation.blob])
+    }
+
+    func remember(_ operation: OperationID) throws {
+        try db.run("INSERT INTO operations (container, id) VALUES (?, ?)", [container, operation.blob])
+    }
+
+    func write(_ change: CommitChange, _ context: CommitContext) throws {
+        let item = change.item
+        let exists = try db.exists("SELECT 1 FROM items WHERE container = ? AND id = ?", [container, item.id.blob])
+        let deleted = item.isDeleted ? (at: context.now, by: context.device) : nil
+        try ItemRows.put(item, container: container, exists: exists, deleted: deleted, db)
+        for revision in change.revisions { try put(revision) }
+        if let content = change.content {
+            try db.run(
+                "INSERT INTO contents (container, id, manifest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [container, content.id.blob, content.manifest.encoded.blob]
+            )
+        }
+    }
+
+    private func put(_ revision: StoredRevision) throws {
+        let version = revision.version
+        try db.run(
+            """
+            INSERT INTO revisions (container, id, item, kind, base, content, size, edited, modified, device, name)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (container, id) DO UPDATE SET
+                kind = excluded.kind, base = excluded.base, content = excluded.content, size = excluded.size,
+                edited = excluded.edited, modified = excluded.modified, device = excluded.device, name = excluded.name
+                WHERE item = excluded.item
+            """,
+            [
+                container, version.revision.blob, revision.item.blob, Int64(version.kind.rawValue), revision.base?.blob,
+                version.content.blob, version.size, version.edited.nanoseconds, version.modified.nanoseconds,
+                version.device,
+                version.name.blob,
+            ]
+        )
+        // The rules refuse it; a revision that changed its item would be lost to the other.
+        guard db.changesCount == 1 else {
+            throw CatalogError.failed("the revision \(version.revision) belongs to another item")
+        }
     }
 }

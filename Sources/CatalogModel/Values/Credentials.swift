@@ -82,6 +82,14 @@ package struct Access: Hashable, Sendable {
     package var account: Int64
     package var accountName: String
     package var grant: Grant
+
+    package init(device: DeviceID, deviceName: String, account: Int64, accountName: String, grant: Grant) {
+        self.device = device
+        self.deviceName = deviceName
+        self.account = account
+        self.accountName = accountName
+        self.grant = grant
+    }
 }
 
 package struct CatalogSession: Hashable, Sendable {
@@ -89,6 +97,11 @@ package struct CatalogSession: Hashable, Sendable {
     package var access: Access
     /// The nonce was an old one: this is a restored or cloned device and got the fresh identity.
     package var isRestored: Bool
+
+    package init(access: Access, isRestored: Bool) {
+        self.access = access
+        self.isRestored = isRestored
+    }
 }
 
 /// A container as one device may use it: which device, which container.
@@ -111,6 +124,14 @@ package struct AccountInfo: Hashable, Sendable {
     /// Devices that are not revoked.
     package var devices: Int
     package var containers: Int
+
+    package init(name: String, quota: Int64?, used: Int64, devices: Int, containers: Int) {
+        self.name = name
+        self.quota = quota
+        self.used = used
+        self.devices = devices
+        self.containers = containers
+    }
 }
 
 package struct DeviceRecord: Hashable, Sendable {
@@ -121,10 +142,31 @@ package struct DeviceRecord: Hashable, Sendable {
     package var isRevoked: Bool
     /// The device that asked.
     package var isCurrent: Bool
+
+    package init(
+        id: DeviceID,
+        name: String,
+        joined: Timestamp,
+        seen: Timestamp,
+        isRevoked: Bool,
+        isCurrent: Bool
+    ) {
+        self.id = id
+        self.name = name
+        self.joined = joined
+        self.seen = seen
+        self.isRevoked = isRevoked
+        self.isCurrent = isCurrent
+    }
 }
 
 package struct CatalogContainer: Hashable, Sendable {
     /// Its number in the catalogue, which is never used again.
     package var number: Int64
     package var info: ContainerInfo
+
+    package init(number: Int64, info: ContainerInfo) {
+        self.number = number
+        self.info = info
+    }
 }

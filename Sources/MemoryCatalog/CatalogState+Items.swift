@@ -1,0 +1,81 @@
+package import CatalogModel
+internal import Reconciliation
+package import UbiquityModel
+
+/// What devices ask of a container: each looks first whether the device may.
+extension CatalogState {
+    package mutating func commit(_ request: CommitRequest, _ scope: Scope) throws(CatalogError) -> CommitAnswer {
+        let (access, number) = try authorizeWriting(scope)
+        let fits = add(request.chunks, container: number, account: access.account)
+        let context = CommitContext(
+            device: access.deviceName,
+            now: request.now,
+            deviceClock: request.deviceClock,
+            isQuotaExceeded: request.isQuotaExceeded || !fits
+        )
+        // The first commit after a session also tells that its nonce has arrived.
+        devices[scope.token]?.formerNonce = nil
+        let former = self[container: number].head
+        let outcomes = self[container: number].commit(request.entries, context)
+        let head = self[container: number].head
+        return CommitAnswer(
+            outcomes: outcomes,
+            position: head,
+            container: number,
+            isChanged: head.counter != former.counter
+        )
+    }
+
+    package func changes(_ scope: Scope, since: LogPosition?, limit: Int) throws(CatalogError) -> CatalogPage {
+        let number = try authorize(scope).container
+        return self[container: number].changes(since: since ?? .beginning, limit: limit, container: number)
+    }
+
+    package func children(
+        of folders: [ItemID],
+        after: Name?,
+        limit: Int,
+        _ scope: Scope
+    ) throws(CatalogError) -> ChildrenPage {
+        try used(scope).children(of: folders, after: after, limit: limit)
+    }
+
+    package func versions(_ item: ItemID, _ scope: Scope) throws(CatalogError) -> [ItemVersion] {
+        guard let versions = try used(scope).versions(of: item) else { throw .noSuchItem(item) }
+        return versions
+    }
+
+    package func deleted(
+        _ scope: Scope,
+        since: Timestamp,
+        after: DeletedPosition?,
+        limit: Int
+    ) throws(CatalogError) -> DeletedPage {
+        try used(scope).deleted(since: since, after: after, limit: limit)
+    }
+
+    package func manifests(
+        _ contents: [ContentID],
+        limit: Int,
+        _ scope: Scope
+    ) throws(CatalogError) -> [Manifest?] {
+        let container = try used(scope)
+        let manifests = contents.map { container.manifest(of: $0) }
+        let bytes = manifests.reduce(Int64(0)) { $0 + Int64($1?.entries.count ?? 0) * 36 }
+        guard bytes <= limit else { throw .tooMuch(bytes: bytes, limit: limit) }
+        return manifests
+    }
+
+    package func wholeness(
+        _ revisions: [(item: ItemID, revision: RevisionID)],
+        _ scope: Scope
+    ) throws(CatalogError) -> [Wholeness] {
+        let container = try used(scope)
+        return revisions.map { container.wholeness($0.item, $0.revision) }
+    }
+
+    /// The container as any device may read it that may use it.
+    func used(_ scope: Scope) throws(CatalogError) -> ContainerState {
+        self[container: try authorize(scope).container]
+    }
+}

@@ -1,0 +1,86 @@
+package import UbiquityModel
+
+/// Where a batch is committed: a container inside a transaction, which the rules also look things up in.
+package protocol CommitStore: CommitView {
+    /// Whether that operation was committed, in this batch or ever before.
+    func isCommitted(_ operation: OperationID) throws(Failure) -> Bool
+    /// Writes the item over its former state, or as a new one, and what comes with it. A content that is there already stays.
+    /// - Parameter change: its item has its log position.
+    /// - Parameter context: who deletes the item, and when, if it does that.
+    mutating func write(_ change: CommitChange, _ context: CommitContext) throws(Failure)
+    /// `isCommitted` holds for that operation from now on.
+    mutating func remember(_ operation: OperationID) throws(Failure)
+}
+
+/// Commits the operations of one request, in order, each by itself: what all catalogues have in common.
+///
+/// The catalogue begins a transaction and checks who asks, performs the entries, writes the log that came of them, and ends the
+/// transaction. If a store throws, all of it must be undone.
+package struct CommitBatch {
+    package enum Entry: Hashable, Sendable {
+        case operation(ItemOperation)
+        /// It was refused before the catalogue was asked: what the device sent is not what it claims to be.
+        case refused(item: ItemID?, reason: String)
+    }
+
+    /// What was written, in order.
+    package private(set) var log: [LogEntry] = []
+    private let context: CommitContext
+    private var dependencies = BatchDependencies()
+    private var counter: UInt64
+
+    /// - Parameter counter: of the container's newest position.
+    package init(after counter: UInt64, context: CommitContext) {
+        self.counter = counter
+        self.context = context
+    }
+
+    package mutating func perform<Store: CommitStore>(
+        _ entry: Entry,
+        in store: inout Store
+    ) throws(Store.Failure) -> OperationOutcome {
+        switch entry {
+        case .refused(let item, let reason):
+            let outcome = OperationOutcome.invalid(reason)
+            if let item { dependencies.record(item, outcome) }
+            return outcome
+        case .operation(let operation):
+            let isBlocked = dependencies.isBlocked(operation)
+            let outcome = isBlocked ? .skipped : try commit(operation, in: &store)
+            dependencies.record(operation.item, outcome)
+            return outcome
+        }
+    }
+
+    private mutating func commit<Store: CommitStore>(
+        _ operation: ItemOperation,
+        in store: inout Store
+    ) throws(Store.Failure) -> OperationOutcome {
+        if try store.isCommitted(operation.id) {
+            // A request whose answer was lost: nothing is done twice.
+            guard let item = try store.item(operation.item) else { return .noSuchItem }
+            return .committed(item)
+        }
+        switch try decide(operation, store) {
+        case .answer(let outcome):
+            // An operation that found nothing to change was done too, and must not do more when it is repeated later.
+            if case .committed = outcome { try store.remember(operation.id) }
+            return outcome
+        case .change(var change):
+            counter += 1
+            change.item.position = counter
+            try store.write(change, context)
+            try store.remember(operation.id)
+            log.append(LogEntry(position: counter, item: change.item.id, operation: operation.id))
+            return .committed(change.item)
+        }
+    }
+
+    /// By itself, so that the rules' copy of the store is gone before anything is written: a store of dictionaries would be copied.
+    private func decide<Store: CommitStore>(
+        _ operation: ItemOperation,
+        _ store: Store
+    ) throws(Store.Failure) -> CommitDecision {
+        try CommitRules(view: store, context: context).decide(operation)
+    }
+}
