@@ -61,26 +61,11 @@ package actor ContainerEngine {
     var connectionProblem: String?
 
     /// Which item is what, and what is known of it between passes.
-    let observer: ItemObserver<EngineView>
-    /// Deleted inodes that no pass has looked at yet.
-    var freshDeletions: Set<InodeKey> = []
-    /// Deleted folders that come back because something new lies in them.
-    var revivals: Set<ItemID> = []
-    /// Moves that the server refused as a cycle: undone here.
-    var refusedMoves: Set<ItemID> = []
-    /// Places whose open file is sent as it is, because `sync` asked.
-    var snapshots: Set<LocalPlace> = []
+    let tracker: ItemTracker<EngineView>
     /// Large contents that have been uploaded and wait for the pass that commits them.
     var uploaded: [LocalPlace: ReadContent] = [:]
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
-    /// When the driver last said something of a place.
-    var changedAt: [LocalPlace: UInt64] = [:]
-    var changeCount: UInt64 = 0
-    /// The same of inodes that may have several names: one of them may be on its way to the cloud, without a row by which it is found.
-    var linkedChanges: [InodeKey: UInt64] = [:]
-    /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
-    var editedAt: [LocalPlace: Timestamp] = [:]
     /// How often in a row an item was not as expected when it was to be changed.
     var staleCounts: [ItemID: Int] = [:]
     /// How often in a row a move was refused because the name is another's that is itself on the move.
@@ -147,7 +132,7 @@ package actor ContainerEngine {
         }
         host = EngineHost(replica: replica, filler: filler, populator: populator, listing: listing)
         self.relay = relay
-        observer = ItemObserver(view: EngineView(replica: replica, populator: populator))
+        tracker = ItemTracker(view: EngineView(replica: replica, populator: populator))
     }
 
     /// Breaks the circle between the engine and its filler, which is made first.
@@ -161,7 +146,7 @@ package actor ContainerEngine {
 
     package func attach(_ mount: Mount) {
         self.mount = mount
-        observer.view.engine = self
+        tracker.view.engine = self
         host.attach(self)
         relay.engine.withLock { $0 = self }
     }
@@ -173,7 +158,7 @@ package actor ContainerEngine {
             let wasClean = try replica.database.wasStoppedCleanly()
             try replica.database.setStoppedCleanly(false)
             heldDeletions = try replica.database.held()
-            observer.sending = try replica.database.sending()
+            tracker.sending = try replica.database.sending()
             try dropStrangeDeletions()
             try scan(onlyFolders: wasClean)
         } catch {
@@ -236,7 +221,7 @@ package actor ContainerEngine {
 
     // MARK: Driving the core
 
-    var now: Instant { observer.view.now }
+    var now: Instant { tracker.view.now }
 
     /// The time of day, for edit times and the server's correction of clocks.
     nonisolated var wallClock: Timestamp { EngineView.timeOfDay }
@@ -318,35 +303,35 @@ package actor ContainerEngine {
             host.logReplacingRename(change)
             note(change)
         }
-        if !passIsRunning, !freshDeletions.isEmpty { withdraw() }
+        if !passIsRunning { tracker.withdraw() }
     }
 
     private func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
         let place = LocalPlace(folder: change.parent, name: change.name)
-        changeCount += 1
-        changedAt[place] = changeCount
-        observer.aspects[place, default: []].formUnion(change.aspects)
-        if change.aspects.contains(.content) { editedAt[place] = wallClock }
-        observer.vanished.remove(place)
+        tracker.changeCount += 1
+        tracker.changedAt[place] = tracker.changeCount
+        tracker.aspects[place, default: []].formUnion(change.aspects)
+        if change.aspects.contains(.content) { tracker.editedAt[place] = wallClock }
+        tracker.vanished.remove(place)
         if change.aspects.contains(.entry), let key = change.key, replica.deletions.contains(.inode(key)) {
-            freshDeletions.insert(key)
+            tracker.freshDeletions.insert(key)
         }
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)
-            changedAt[old] = changeCount
+            tracker.changedAt[old] = tracker.changeCount
             // What was written under the old name goes along.
-            observer.aspects[place, default: []].formUnion(observer.aspects[old] ?? [])
-            if let edited = editedAt[old] { editedAt[place] = edited }
-            observer.aspects[old, default: []].formUnion(.entry)
-            observer.vanished.insert(old)
-            if let key = change.key { observer.moves[key] = place }
+            tracker.aspects[place, default: []].formUnion(tracker.aspects[old] ?? [])
+            if let edited = tracker.editedAt[old] { tracker.editedAt[place] = edited }
+            tracker.aspects[old, default: []].formUnion(.entry)
+            tracker.vanished.insert(old)
+            if let key = change.key { tracker.moves[key] = place }
             handle(.changed(old, isOpen: false))
         }
         let isOpen = change.key.map { mount?.hasWriter($0) ?? false } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
         if !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key {
-            linkedChanges[key] = changeCount
+            tracker.linkedChanges[key] = tracker.changeCount
             noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
         }
     }
@@ -364,8 +349,8 @@ package actor ContainerEngine {
             let other = LocalPlace(folder: folder, name: row.place.name)
             guard other != place else { continue }
             // A new name changes the inode's change time and nothing else.
-            changedAt[other] = changeCount
-            observer.aspects[other, default: []].formUnion(changed.union(.attributes))
+            tracker.changedAt[other] = tracker.changeCount
+            tracker.aspects[other, default: []].formUnion(changed.union(.attributes))
             handle(.changed(other, isOpen: isOpen))
         }
     }
@@ -382,8 +367,8 @@ package actor ContainerEngine {
 
     private func recordWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
         mount?.becameWhole(key)
-        observer.undeliverable.remove(key)
-        defer { for work in observer.waitingForContent.removeValue(forKey: key) ?? [] { handle(.woken(work)) } }
+        tracker.undeliverable.remove(key)
+        defer { for work in tracker.waitingForContent.removeValue(forKey: key) ?? [] { handle(.woken(work)) } }
         if fillWatchers > 0 { filledMeanwhile[key] = (revision, state) }
         do {
             var changes = SyncedChanges()
@@ -424,10 +409,10 @@ package actor ContainerEngine {
     // MARK: Items and places
 
     /// The local folder of a synced folder item; `nil` while it is not here.
-    func folderKey(of item: ItemID) -> InodeKey? { observer.folderKey(of: item) }
+    func folderKey(of item: ItemID) -> InodeKey? { tracker.folderKey(of: item) }
 
     /// `nil`: nothing is there, or its folder is gone.
-    func observe(_ place: LocalPlace) throws -> LocalState? { try observer.view.observe(place) }
+    func observe(_ place: LocalPlace) throws -> LocalState? { try tracker.view.observe(place) }
 
     /// The path of a place now, if its folder still exists.
     func path(of place: LocalPlace) -> ItemPath? { replica.folders.path(of: place.folder)?.appending(place.name) }

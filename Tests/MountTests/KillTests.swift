@@ -173,6 +173,22 @@ extension MountTests {
             }
         }
 
+        @Test func `what a lookup had made when the service died is read before its row is written`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; echo text > d/f")
+                try a.sync()
+                try b.sync()
+                try b.shell("stat d/f")
+                try b.killService()
+                try b.up()
+                try b.sync()
+                // As it is between the lookup and the row, and after the death between these two.
+                try succeed("sqlite3", b.stateDatabase(), "delete from synced where name = cast('f' as blob)")
+                #expect(try b.text("d/f") == "text\n")
+            }
+        }
+
         @Test(arguments: ["service", "server"])
         func `a transfer that was killed goes on and arrives whole`(victim: String) async throws {
             try await withSite(limit: .seconds(300)) { site in

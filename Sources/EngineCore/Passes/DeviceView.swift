@@ -29,6 +29,8 @@ package protocol DeviceView: AnyObject {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem]
     func remote(_ id: ItemID) throws -> RemoteItem?
     func remote(at place: Place) throws -> [RemoteItem]
+    /// Those of the inodes that no item is known to be.
+    func strange(among keys: [InodeKey]) throws -> [InodeKey]
     /// Whether the deletion is in the log.
     func isLogged(_ deletion: DeletionEntry) -> Bool
 
@@ -45,6 +47,10 @@ package protocol DeviceView: AnyObject {
     func populateBelow(_ folder: ItemID) throws -> Bool
     /// Begins to bring a dataless file's content here.
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey)
+    /// Takes deletions that the cloud knows, or never has to, out of the log.
+    func withdraw(_ deletions: [DeletionEntry])
+    /// An item is as it should be, here and there. `key`: its inode, if it is here.
+    func settled(_ item: ItemID, _ key: InodeKey?)
     /// For people: why an item does not sync. `place`: where it is here.
     func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String)
 }

@@ -8,6 +8,11 @@ extension StateDatabase {
         try reading { try RemoteTable.fetch($0, id) }
     }
 
+    /// The live item whose content is of that revision. Reads all items: for what is found in no other way.
+    package func remote(revision: RevisionID) throws(ReplicaError) -> RemoteItem? {
+        try reading { try RemoteTable.fetch($0, "revision = ? AND NOT deleted LIMIT 1", [.identifier(revision)]).first }
+    }
+
     /// The live items of a name: one, or several while some are only announced.
     package func remote(at place: Place) throws(ReplicaError) -> [RemoteItem] {
         try reading { try RemoteTable.fetch($0, "parent = ? AND name = ? AND NOT deleted ORDER BY id", place.values) }

@@ -197,7 +197,7 @@ extension ContainerEngine {
         guard let state = result.state else { return }
         let place = LocalPlace(folder: folder, name: target.name)
         if state.kind == .folder { replica.folders.move(state.key, parent: folder, name: target.name) }
-        refusedMoves.remove(candidate.id)
+        tracker.refusedMoves.remove(candidate.id)
         row.place = target
         if result.isUnchanged {
             row.local = LocalEvidence(state)
@@ -210,13 +210,13 @@ extension ContainerEngine {
         candidate.found?.place = place
         candidate.found?.state = state
         pass.foldersTouched.formUnion([found.place.folder, folder])
-        if observer.moves[state.key] == found.place { observer.moves[state.key] = nil }
+        if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
     }
 
     func noteWritten(_ place: LocalPlace) {
-        changeCount += 1
-        changedAt[place] = changeCount
-        observer.aspects[place, default: []].formUnion(.content)
+        tracker.changeCount += 1
+        tracker.changedAt[place] = tracker.changeCount
+        tracker.aspects[place, default: []].formUnion(.content)
         handle(.changed(place, isOpen: false))
     }
 
@@ -243,7 +243,7 @@ extension ContainerEngine {
         if state.kind == .folder {
             replica.folders.move(state.key, parent: place.folder, name: name)
         } else {
-            observer.moves[state.key] = place
+            tracker.moves[state.key] = place
         }
         if !result.isUnchanged { noteWritten(place) }
     }
@@ -305,8 +305,8 @@ extension ContainerEngine {
             let mutation = found.rename(to: name)
             guard let state = await perform(mutation, path, candidate) else { return }
             if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) }
-            if candidate.synced != nil { observer.moves[state.key] = place }
-            observer.aspects[place, default: []].formUnion([.entry, .content])
+            if candidate.synced != nil { tracker.moves[state.key] = place }
+            tracker.aspects[place, default: []].formUnion([.entry, .content])
             handle(.changed(place, isOpen: false))
             logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(name)"])
             return
@@ -420,7 +420,7 @@ extension ContainerEngine {
                 return (try? replica.database.remote(row.id))??.isDeleted != true
             }
         }
-        if somethingIsNew { revivals.insert(candidate.id) }
+        if somethingIsNew { tracker.revivals.insert(candidate.id) }
         candidate.verdict = .later(.milliseconds(50))
     }
 

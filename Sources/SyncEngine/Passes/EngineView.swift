@@ -4,7 +4,7 @@ import Replica
 import SystemPackage
 import UbiquityModel
 
-/// The device as `ItemObserver` sees it. Lives on the engine's thread only.
+/// The device as `ItemTracker` sees it. Lives on the engine's thread only.
 final class EngineView: DeviceView {
     let replica: Replica
     private let populator: Populator
@@ -67,7 +67,13 @@ final class EngineView: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { try replica.database.remote(id) }
     func remote(at place: Place) throws -> [RemoteItem] { try replica.database.remote(at: place) }
+    func strange(among keys: [InodeKey]) throws -> [InodeKey] { try replica.database.strange(among: keys) }
     func isLogged(_ deletion: DeletionEntry) -> Bool { replica.deletions.contains(deletion) }
+
+    func withdraw(_ deletions: [DeletionEntry]) {
+        // One that stays in the log proves what has been done already.
+        try? replica.deletions.remove(deletions)
+    }
 
     // MARK: Clock and chance
 
@@ -91,6 +97,8 @@ final class EngineView: DeviceView {
     }
 
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) { engine?.assumeIsolated { $0.fetchWhole(place, key) } }
+
+    func settled(_ item: ItemID, _ key: InodeKey?) { engine?.assumeIsolated { $0.settled(item, key) } }
 
     func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) {
         engine?.assumeIsolated { $0.noteProblem(item, at: place, reason) }

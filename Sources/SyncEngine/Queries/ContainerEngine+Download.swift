@@ -58,17 +58,17 @@ extension ContainerEngine {
 
     /// Starts bringing a file here; what waits for its content is looked at again when it is whole.
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
-        guard observer.fetching.insert(key).inserted else { return }
+        guard tracker.fetching.insert(key).inserted else { return }
         Task {
             let error = await self.bringHere(place)
-            self.observer.fetching.remove(key)
+            self.tracker.fetching.remove(key)
             let passing: [Errno] = [.networkDown, .timedOut, .noSpace, .interrupted, .stale]
             guard let error, !passing.contains(error.errno), (try? self.observe(place))??.key == key else { return }
             self.logger.warning(
                 "content cannot be fetched",
                 metadata: ["path": "\(place.name)", "why": "\(error.errno)"]
             )
-            self.observer.undeliverable.insert(key)
+            self.tracker.undeliverable.insert(key)
         }
     }
 
@@ -139,7 +139,7 @@ extension ContainerEngine {
     }
 
     private func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
-        if let reason = observer.localOnlyReason(item.place, item.path) {
+        if let reason = tracker.localOnlyReason(item.place, item.path) {
             return ("stays on this device: \(reason.description)", false)
         }
         guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content
@@ -151,7 +151,7 @@ extension ContainerEngine {
                 return ("about to change", true)
             }
         } else if local != LocalEvidence(item.state)
-            || (core.isWaiting(.place(item.place)) && observer.aspects[item.place] != nil)
+            || (core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil)
         {
             return ("not yet uploaded", true)
         }

@@ -164,11 +164,11 @@ extension ContainerEngine {
             case .symlink: .symlink
             case .other: nil
             }
-        let localOnly = item.path.isRoot ? nil : observer.localOnlyReason(item.place, item.path)?.description
+        let localOnly = item.path.isRoot ? nil : tracker.localOnlyReason(item.place, item.path)?.description
         let reason = localOnly ?? (kind == nil ? "only files, folders and symbolic links are sent" : nil)
         let transfer =
             item.row.flatMap { meter.transfer(of: $0.id) }
-            ?? observer.newItems[item.state.key].flatMap { meter.transfer(of: $0) }
+            ?? tracker.newItems[item.state.key].flatMap { meter.transfer(of: $0) }
         let state = state(of: item, isLocalOnly: reason != nil, transfer: transfer)
         let here = localBytes(item)
         var percent = item.state.size == 0 ? 100 : Int(min(100, here * 100 / max(1, item.state.size)))
@@ -195,7 +195,7 @@ extension ContainerEngine {
 
     private func problem(of item: Resolved) -> String? {
         if let row = item.row, let problem = problems[row.id] { return problem.reason }
-        return observer.newItems[item.state.key].flatMap { problems[$0]?.reason }
+        return tracker.newItems[item.state.key].flatMap { problems[$0]?.reason }
     }
 
     private func localBytes(_ item: Resolved) -> Int64 {
@@ -227,7 +227,7 @@ extension ContainerEngine {
         {
             return true
         }
-        return core.isWaiting(.place(item.place)) && observer.aspects[item.place] != nil
+        return core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil
     }
 
     // MARK: Extended attributes

@@ -53,7 +53,7 @@ extension ContainerEngine {
         // What programs go on writing is sent again and again: once since now is enough. What they begin to change after now is not
         // waited for; what the work of now leads to is.
         let begun = passCount
-        let changesSeen = changeCount
+        let changesSeen = tracker.changeCount
         let awaited = Set(core.unfinished)
         syncCount += 1
         defer {
@@ -112,7 +112,7 @@ extension ContainerEngine {
 
     private func isChanged(_ work: Work, after seen: UInt64) -> Bool {
         guard case .place(let place) = work else { return false }
-        return changedAt[place] ?? 0 > seen
+        return tracker.changedAt[place] ?? 0 > seen
     }
 
     /// Nothing differs any more, but for announcements whose name is taken until their content is known.
@@ -160,11 +160,11 @@ extension ContainerEngine {
         drainChanges()
         for open in mount?.writableInodes() ?? [] {
             let place = LocalPlace(folder: open.parent, name: open.name)
-            observer.aspects[place, default: []].formUnion(.content)
-            snapshots.insert(place)
+            tracker.aspects[place, default: []].formUnion(.content)
+            tracker.snapshots.insert(place)
             handle(.changed(place, isOpen: false))
         }
-        for case .place(let place) in core.unfinished { snapshots.insert(place) }
+        for case .place(let place) in core.unfinished { tracker.snapshots.insert(place) }
         // What could not be sent is tried once more, and its reason said anew: it may have gone.
         if core.connection == .live { problems = [:] }
         handle(.hurried)

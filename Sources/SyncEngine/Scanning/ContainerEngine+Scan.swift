@@ -55,7 +55,7 @@ extension ContainerEngine {
             {
                 // It was moved while nobody looked.
                 if state.linkCount == 1 || state.kind == .folder {
-                    observer.moves[state.key] = LocalPlace(folder: key, name: name)
+                    tracker.moves[state.key] = LocalPlace(folder: key, name: name)
                 }
             }
             if !onlyFolders, state.kind != .other, !matches(state, row) {
@@ -87,7 +87,7 @@ extension ContainerEngine {
     }
 
     private func markScanned(_ place: LocalPlace) {
-        observer.aspects[place, default: []].formUnion([.content, .entry])
+        tracker.aspects[place, default: []].formUnion([.content, .entry])
         handle(.changed(place, isOpen: false))
     }
 }

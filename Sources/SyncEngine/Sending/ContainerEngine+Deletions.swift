@@ -98,10 +98,10 @@ extension ContainerEngine {
     /// Whether this device itself has taken the item out of the folder, and has still to say so.
     private func isAboutToGo(_ child: RemoteItem, from folder: ItemID) throws -> Bool {
         if replica.deletions.contains(.item(child.id)) || heldDeletions.contains(child.id) { return true }
-        guard let row = try replica.database.synced(child.id) else { return observer.isOwnAnnouncement(child) }
-        if let key = row.local?.key, let place = observer.currentPlace(of: key), try observe(place)?.key == key {
-            return try observer.knownItem(of: place.folder) != folder
+        guard let row = try replica.database.synced(child.id) else { return tracker.isOwnAnnouncement(child) }
+        if let key = row.local?.key, let place = tracker.currentPlace(of: key), try observe(place)?.key == key {
+            return try tracker.knownItem(of: place.folder) != folder
         }
-        return try observer.isProvenDeletion(row)
+        return try tracker.isProvenDeletion(row)
     }
 }

@@ -79,7 +79,7 @@ extension ContainerEngine {
         if send.isAnnouncement {
             guard let found = candidate.found, case .unread(let size) = found.content else { return nil }
             // The same again if the answer was lost.
-            let revision = observer.sending[candidate.id]?.revision ?? .made(at: wallClock)
+            let revision = tracker.sending[candidate.id]?.revision ?? .made(at: wallClock)
             let content = FileContent(revision: revision, content: nil, size: size)
             let place = Place(parent: found.parent, name: found.place.name)
             let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
@@ -119,7 +119,7 @@ extension ContainerEngine {
                 content: content,
                 attributes: found.attributes,
                 manifest: manifest,
-                edited: editedAt[found.place] ?? found.state.changed
+                edited: tracker.editedAt[found.place] ?? found.state.changed
             )
         case .edit(let base):
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
@@ -128,7 +128,7 @@ extension ContainerEngine {
                 content: content,
                 attributes: found.attributes,
                 manifest: manifest,
-                edited: editedAt[found.place] ?? found.state.changed
+                edited: tracker.editedAt[found.place] ?? found.state.changed
             )
         case .move(var place):
             if crossings[candidate.id, default: 0] > 3, let name = TransitionalName.of(candidate.id) {
@@ -165,12 +165,12 @@ extension ContainerEngine {
     /// A fresh id for a content; the same for the same content of an item until it has been committed, so that a commit whose
     /// answer was lost is recognised.
     private func revision(_ candidate: Candidate, _ content: ContentID, size: Int64) -> RevisionID {
-        if let known = observer.sending[candidate.id], known.content == content { return known.revision }
+        if let known = tracker.sending[candidate.id], known.content == content { return known.revision }
         // The content of an announcement bears the announced revision, unless the file has grown or shrunk since: others have
         // placeholders of that revision and size.
         // Not where another content may have reached the cloud as that revision: a revision has one content.
         if candidate.synced == nil, case .file(let announced)? = candidate.remote?.content, announced.content == nil,
-            announced.size == size, observer.sending[candidate.id]?.content == nil
+            announced.size == size, tracker.sending[candidate.id]?.content == nil
         {
             return announced.revision
         }
@@ -183,10 +183,10 @@ extension ContainerEngine {
         for (operation, _) in batch.flatMap(\.operations) {
             guard case .file(let file)? = operation.action.content else { continue }
             let sent = SentRevision(revision: file.revision, content: file.content)
-            if observer.sending[operation.item] != sent { news.append((operation.item, sent)) }
+            if tracker.sending[operation.item] != sent { news.append((operation.item, sent)) }
         }
         try replica.database.write(sending: news)
-        for (item, sent) in news { observer.sending[item] = sent }
+        for (item, sent) in news { tracker.sending[item] = sent }
     }
 
     // MARK: Committing
@@ -255,7 +255,7 @@ extension ContainerEngine {
         case .nameTaken(let rival):
             try nameTaken(by: rival, operation, candidate, pass)
         case .parentMissing:
-            if let parent = candidate.found?.parent { revivals.insert(parent) }
+            if let parent = candidate.found?.parent { tracker.revivals.insert(parent) }
             candidate.verdict = .later(.milliseconds(200))
             if let parent = candidate.found?.parent, parent != .root { handle(.pendingLoaded([parent], isLast: false)) }
         case .notEmpty:
@@ -264,7 +264,7 @@ extension ContainerEngine {
             pass.answered.append(remote)
             candidate.verdict = forget(candidate, pass)
         case .cycle:
-            refusedMoves.insert(candidate.id)
+            tracker.refusedMoves.insert(candidate.id)
             candidate.verdict = .again
         case .noSuchItem:
             candidate.verdict = .later(.seconds(1))
@@ -285,7 +285,7 @@ extension ContainerEngine {
         pass.committedDeletions.append(candidate.id)
         admittedDeletions.remove(candidate.id)
         unexplainedFolders[candidate.id] = nil
-        if let key = candidate.synced?.local?.key { freshDeletions.insert(key) }
+        if let key = candidate.synced?.local?.key { tracker.freshDeletions.insert(key) }
         return .again
     }
 
@@ -316,7 +316,7 @@ extension ContainerEngine {
     ) {
         if candidate.verdict == nil { candidate.verdict = .sent }
         if case .delete = send {
-            observer.sending[candidate.id] = nil
+            tracker.sending[candidate.id] = nil
             admittedDeletions.remove(candidate.id)
             unexplainedFolders[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
@@ -346,7 +346,7 @@ extension ContainerEngine {
         case .revive(let place, let attributes):
             row.place = place
             row.attributes = attributes
-            revivals.remove(candidate.id)
+            tracker.revivals.remove(candidate.id)
         case .announce, .delete, .resolve, .restore, .undelete: break
         }
         candidate.synced = row
@@ -355,7 +355,7 @@ extension ContainerEngine {
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
         if case .file? = operation.action.content {
-            observer.sending[candidate.id] = nil
+            tracker.sending[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
         }
     }

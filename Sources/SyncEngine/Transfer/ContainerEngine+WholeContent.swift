@@ -43,6 +43,7 @@ extension ContainerEngine {
         let (id, place, row) = (candidate.id, found.place, candidate.synced)
         let works = candidate.works
         candidate.verdict = .transferring
+        tracker.transferring.insert(id)
         transferTasks[id] = Task {
             var verdict = Verdict.again
             do throws(FillError) {
@@ -52,7 +53,7 @@ extension ContainerEngine {
                 verdict = .failed
                 self.logger.info("a download ended early", metadata: ["why": "\(error)"])
             }
-            self.transferTasks[id] = nil
+            self.endTransfer(id)
             for work in works { self.handle(.transferEnded(work, verdict)) }
         }
         return nil

@@ -40,8 +40,12 @@ struct Downloader: Sendable {
         let found = try await disk { () -> (item: ItemID, name: Name, agreed: FileContent?, remote: RemoteItem?)? in
             let rows = try replica.database.synced(key: key)
             guard let row = rows.first(where: { Self.file($0.content, revision) != nil }) else {
-                guard let noted, let remote = try replica.database.remote(noted) else { return nil }
-                return (noted, remote.place.name, nil, remote)
+                // What a lookup had made when the service died has no row before the first pass, and nobody who noted it.
+                guard
+                    let remote = try noted.flatMap({ try replica.database.remote($0) })
+                        ?? replica.database.remote(revision: revision)
+                else { return nil }
+                return (remote.id, remote.place.name, nil, remote)
             }
             return (row.id, row.place.name, Self.file(row.content, revision), try replica.database.remote(row.id))
         }

@@ -5,33 +5,7 @@ package import UbiquityModel
 ///
 /// For files the name wins: another inode at a synced name is new content of that name's item. Folders, and files whose old
 /// name stayed free, follow their inode: they have moved (architecture section 4, "Safe saves").
-///
-/// Not thread-safe: it belongs to one engine and is called where that runs.
-package final class ItemObserver<View: DeviceView> {
-    package typealias Work = EngineCore.Work
-
-    package let view: View
-    /// What the driver said of places that are not examined yet.
-    package var aspects: [LocalPlace: LocalChange.Aspects] = [:]
-    /// Names that the driver saw being renamed away: their absence is an act, not an accident.
-    package var vanished: Set<LocalPlace> = []
-    /// Where inodes went that moved since their synced row was written.
-    package var moves: [InodeKey: LocalPlace] = [:]
-    /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
-    package var newItems: [InodeKey: ItemID] = [:]
-    /// What was sent and not answered, as in the state database.
-    package var sending: [ItemID: SentRevision] = [:]
-    /// Since when items are missing without a word from anybody.
-    package var absentSince: [ItemID: Instant] = [:]
-    /// Files that are being brought here for the engine's own purposes.
-    package var fetching: Set<InodeKey> = []
-    /// Files whose content the cloud cannot give.
-    package var undeliverable: Set<InodeKey> = []
-    /// Work that waits for a file to become whole.
-    package var waitingForContent: [InodeKey: Set<Work>] = [:]
-
-    package init(view: View) { self.view = view }
-
+extension ItemTracker {
     package func collect(_ work: Work, into pass: Pass) throws {
         switch work {
         case .place(let place): try collect(place, work, into: pass)

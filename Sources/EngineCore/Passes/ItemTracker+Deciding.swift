@@ -1,0 +1,137 @@
+import Reconciliation
+package import UbiquityModel
+
+/// What is to be done about each item of a pass.
+extension ItemTracker {
+    /// What each candidate has to send; what it has to apply is kept for later in `applies`.
+    /// - Returns: what goes out now, and what is so large that it has to be read and uploaded beside the pass before.
+    package func decide(_ pass: Pass) -> (sends: [PlannedSend], transfers: [Candidate]) {
+        var sends: [PlannedSend] = []
+        var transfers: [Candidate] = []
+        for candidate in pass.all where candidate.verdict == nil {
+            if transferring.contains(candidate.id) {
+                candidate.verdict = .later(.milliseconds(500))
+                continue
+            }
+            switch decision(candidate) {
+            case .nothing:
+                candidate.verdict = .done
+            case .agree:
+                agree(candidate, pass)
+            case .forget:
+                pass.changes.removals.append(candidate.id)
+                candidate.verdict = .done
+            case .adopt(let rival):
+                adopt(rival, candidate, pass)
+            case .renameAside:
+                candidate.applies = [.aside]
+            case .unavailable:
+                view.noteProblem(candidate.id, at: candidate.found?.place, "its content is neither here nor in the cloud")
+                candidate.verdict = .parked
+            case .read:
+                beginTransfer(candidate, isNew: false, &sends, &transfers)
+            case .send(let actions):
+                if needsContent(actions), candidate.read == nil, case .unread? = candidate.found?.content {
+                    beginTransfer(candidate, isNew: actions == [.create], &sends, &transfers)
+                } else {
+                    sends.append(PlannedSend(candidate: candidate, actions: actions))
+                }
+            case .apply(let steps):
+                candidate.applies = steps.map { .planned($0) }
+            }
+        }
+        return (sends, transfers)
+    }
+
+    private func decision(_ candidate: Candidate) -> Decision {
+        var agreed = candidate.agreed
+        if refusedMoves.contains(candidate.id) || candidate.isInTransit, let local = candidate.local {
+            agreed?.place = local.place
+        }
+        if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false
+        {
+            return .send([.revive])
+        }
+        if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote, isOwnAnnouncement(remote),
+            case .file(let file) = remote.content
+        {
+            // The file went before its content was sent: the announcement is taken back.
+            return .send([.delete(base: file.revision)])
+        }
+        var rival = candidate.rival
+        if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
+            // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
+            // else it is about to come here.
+            guard row.place == local.place else { return .renameAside }
+            rival = nil
+        }
+        return Planner.decide(
+            local: candidate.local,
+            synced: agreed,
+            remote: candidate.remote,
+            rival: rival,
+            deletionIsLogged: candidate.deletionIsProven
+        )
+    }
+
+    private func needsContent(_ actions: [Send]) -> Bool {
+        actions.contains { action in
+            switch action {
+            case .create, .edit: true
+            case .move, .attributes, .delete, .revive: false
+            }
+        }
+    }
+
+    private func agree(_ candidate: Candidate, _ pass: Pass) {
+        candidate.verdict = .done
+        guard let remote = candidate.remote, let found = candidate.found else { return }
+        pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
+        if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
+            pass.manifests[content] = manifest
+        }
+        if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
+        if found.state.kind == .file { pass.written.append(found.place) }
+    }
+
+    /// Made twice, the same both times: the local item continues the cloud's.
+    private func adopt(_ rival: ItemID, _ candidate: Candidate, _ pass: Pass) {
+        guard let found = candidate.found, let remote = candidate.rival, remote.id == rival else { return }
+        var row = SyncedItem(remote, local: LocalEvidence(found.state))
+        if let placeholder = found.state.placeholder, case .file(let file) = remote.content,
+            (file.revision, file.size) != (placeholder.revision, placeholder.size)
+        {
+            // What an apply left half-way is an older state of that item, and no more than that is agreed on: the newer one is applied.
+            let older = FileContent(revision: placeholder.revision, content: nil, size: placeholder.size)
+            row.content = .file(older)
+            row.attributes = found.attributes
+        }
+        pass.changes.upserts.append(row)
+        if let read = candidate.read { pass.manifests[read.content] = read.manifest }
+        pass.written.append(found.place)
+        newItems[found.state.key] = nil
+        // What differs besides the content is compared once more, now as one item.
+        candidate.verdict = .again
+    }
+
+    /// A large content is read and uploaded beside the passes; a new one is announced first.
+    private func beginTransfer(
+        _ candidate: Candidate,
+        isNew: Bool,
+        _ sends: inout [PlannedSend],
+        _ transfers: inout [Candidate]
+    ) {
+        if candidate.found == nil {
+            candidate.verdict = .done
+        } else if isNew, candidate.remote == nil {
+            // The transfer begins in the next pass, when the others know the name.
+            sends.append(PlannedSend(candidate: candidate, actions: [], isAnnouncement: true))
+        } else if transferring.count >= Self.transferLimit {
+            candidate.verdict = .later(.milliseconds(200))
+        } else {
+            candidate.verdict = .transferring
+            transferring.insert(candidate.id)
+            transfers.append(candidate)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+package import UbiquityModel
+
+/// What is remembered, and what is not, once a pass has ended.
+extension ItemTracker {
+    /// Ends a pass: what came of each piece of work, and what need not be remembered any more.
+    /// - Returns: the verdicts, and places that changed by another name of their file while the pass looked at it.
+    package func settle(_ pass: Pass, _ works: [Work]) -> (verdicts: [Work: Verdict], changed: [LocalPlace]) {
+        var verdicts = pass.verdicts
+        var ended: [DeletionEntry] = []
+        for candidate in pass.all {
+            let verdict = candidate.verdict ?? .done
+            settle(candidate, verdict, pass, &ended)
+            for work in candidate.works { verdicts[work] = worse(verdicts[work], verdict) }
+        }
+        for work in works {
+            if verdicts[work] == nil { verdicts[work] = .done }
+            if case .place(let place) = work, verdicts[work] == .done || verdicts[work] == .sent,
+                changedAt[place] ?? 0 <= pass.seenUpTo
+            {
+                // What was said since then is for the next pass.
+                changedAt[place] = nil
+                aspects[place] = nil
+                editedAt[place] = nil
+                vanished.remove(place)
+                snapshots.remove(place)
+            }
+        }
+        withdraw(ended)
+        let changed = changedByOtherNames(pass)
+        // Only what the core handed out may come back.
+        let asked = Set(works)
+        return (verdicts.filter { asked.contains($0.key) }, changed)
+    }
+
+    /// A piece of work may concern several items: it is done when all of them are.
+    private func worse(_ one: Verdict?, _ other: Verdict) -> Verdict {
+        guard let one else { return other }
+        func rank(_ verdict: Verdict) -> Int {
+            switch verdict {
+            case .done: 0
+            case .sent: 1
+            case .parked: 2
+            case .later: 3
+            case .again: 4
+            case .failed: 5
+            case .transferring: 6
+            }
+        }
+        return rank(one) >= rank(other) ? one : other
+    }
+
+    /// An inode was changed by another of its names while this pass looked at it.
+    private func changedByOtherNames(_ pass: Pass) -> [LocalPlace] {
+        guard !linkedChanges.isEmpty else { return [] }
+        var changed: [LocalPlace] = []
+        for candidate in pass.all {
+            guard let found = candidate.found, let change = linkedChanges[found.state.key], change > pass.seenUpTo
+            else { continue }
+            changedAt[found.place] = change
+            aspects[found.place, default: []].formUnion([.content, .attributes])
+            changed.append(found.place)
+        }
+        linkedChanges = linkedChanges.filter { $0.value > pass.seenUpTo }
+        return changed
+    }
+
+    /// Deletions that the cloud knows, and those of files that it never knew.
+    package func withdraw(_ ended: [DeletionEntry] = []) {
+        var ended = ended
+        // While a transfer or a commit is on its way, a row may still be written.
+        if transferring.isEmpty, !freshDeletions.isEmpty {
+            let strange = (try? view.strange(among: freshDeletions.sorted())) ?? []
+            ended.append(contentsOf: strange.map { .inode($0) })
+            freshDeletions = []
+        }
+        if !ended.isEmpty { view.withdraw(ended) }
+    }
+
+    private func settle(
+        _ candidate: Candidate,
+        _ verdict: Verdict,
+        _ pass: Pass,
+        _ ended: inout [DeletionEntry]
+    ) {
+        guard verdict == .done || verdict == .sent else { return }
+        absentSince[candidate.id] = nil
+        view.settled(candidate.id, candidate.found?.state.key)
+        if let key = candidate.found?.state.key {
+            if moves[key] == candidate.found?.place { moves[key] = nil }
+            if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
+            if let former = candidate.formerKey, former != key {
+                ended.append(contentsOf: [.inode(former), .replacing(former)])
+            }
+        }
+        if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {
+            // It is there after all.
+            ended.append(.item(candidate.id))
+        }
+        if candidate.found == nil, let key = candidate.synced?.local?.key {
+            moves[key] = nil
+            ended.append(contentsOf: [.inode(key), .replacing(key)])
+        }
+    }
+}

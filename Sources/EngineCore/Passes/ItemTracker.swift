@@ -1,0 +1,59 @@
+package import UbiquityModel
+
+/// What a device knows of its items between passes, and what a pass does with it: which item is what (`collect`), what is to be done about
+/// it (`decide`), and what is remembered afterwards (`settle`). No I/O, clock or randomness of its own: all of that comes through the view
+/// of the device, so that the device service and a simulator drive the same code.
+///
+/// Not thread-safe: it belongs to one engine and is called where that runs.
+package final class ItemTracker<View: DeviceView> {
+    package typealias Work = EngineCore.Work
+    package typealias Verdict = EngineCore.Verdict
+
+    /// Large contents that travel at the same time.
+    package static var transferLimit: Int { 3 }
+
+    package let view: View
+
+    // MARK: What programs did
+
+    /// What the driver said of places that are not examined yet.
+    package var aspects: [LocalPlace: LocalChange.Aspects] = [:]
+    /// When the driver last said something of a place.
+    package var changedAt: [LocalPlace: UInt64] = [:]
+    package var changeCount: UInt64 = 0
+    /// The same of inodes that may have several names: one of them may be on its way to the cloud, without a row by which it is found.
+    package var linkedChanges: [InodeKey: UInt64] = [:]
+    /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
+    package var editedAt: [LocalPlace: Timestamp] = [:]
+    /// Names that the driver saw being renamed away: their absence is an act, not an accident.
+    package var vanished: Set<LocalPlace> = []
+    /// Deleted inodes that no pass has looked at yet.
+    package var freshDeletions: Set<InodeKey> = []
+    /// Where inodes went that moved since their synced row was written.
+    package var moves: [InodeKey: LocalPlace] = [:]
+    /// Places whose open file is sent as it is, because `sync` asked.
+    package var snapshots: Set<LocalPlace> = []
+    /// Since when items are missing without a word from anybody.
+    package var absentSince: [ItemID: Instant] = [:]
+
+    // MARK: What is on its way
+
+    /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
+    package var newItems: [InodeKey: ItemID] = [:]
+    /// What was sent and not answered, as in the state database.
+    package var sending: [ItemID: SentRevision] = [:]
+    /// Items with a large content that is on its way, in either direction.
+    package var transferring: Set<ItemID> = []
+    /// Deleted folders that come back because something new lies in them.
+    package var revivals: Set<ItemID> = []
+    /// Moves that the server refused as a cycle: undone here.
+    package var refusedMoves: Set<ItemID> = []
+    /// Files that are being brought here for the engine's own purposes.
+    package var fetching: Set<InodeKey> = []
+    /// Files whose content the cloud cannot give.
+    package var undeliverable: Set<InodeKey> = []
+    /// Work that waits for a file to become whole.
+    package var waitingForContent: [InodeKey: Set<Work>] = [:]
+
+    package init(view: View) { self.view = view }
+}

@@ -1,0 +1,180 @@
+import EngineCore
+import Testing
+import UbiquityModel
+
+@Suite struct ItemTrackerTests {
+    fileprivate let device = FakeDevice()
+
+    fileprivate func place(_ name: String) throws -> LocalPlace {
+        LocalPlace(folder: device.rootKey, name: try Name(name))
+    }
+
+    /// A folder that lies in the cloud, as its row says when it has been made here.
+    private func folder(_ number: UInt8, _ name: String, _ state: LocalState) throws -> SyncedItem {
+        let remote = RemoteItem(
+            id: ItemID(number: number),
+            place: Place(parent: .root, name: try Name(name)),
+            content: .folder,
+            attributes: ItemAttributes(modified: state.modified, mode: state.mode),
+            position: UInt64(number)
+        )
+        device.cloud[remote.id] = remote
+        return SyncedItem(remote, local: LocalEvidence(state))
+    }
+
+    private func look(at places: [LocalPlace]) throws -> Pass {
+        let tracker = ItemTracker(view: device)
+        let pass = Pass(seenUpTo: 1)
+        for place in places { try tracker.collect(.place(place), into: pass) }
+        return pass
+    }
+
+    @Test func `a folder that a lookup made while the pass ran, and that moved at once, is no new one`() throws {
+        let state = device.newInode(.folder)
+        let row = try folder(1, "d", state)
+        let (from, to) = (try place("d"), try place("t"))
+        // `mv d t` on a device that has nothing yet: the lookup makes the folder, the rename moves it, and then the pass looks.
+        device.beforeLook = { [device] looked in
+            guard looked == to, device.tree[to] == nil else { return }
+            device.made.append(row)
+            device.put(state, at: to)
+        }
+        let pass = try look(at: [to])
+        #expect(pass.order == [row.id])
+        #expect(pass.candidates[row.id]?.found?.place == to)
+        #expect(pass.candidates[row.id]?.synced?.place.name == from.name)
+    }
+
+    @Test func `two folders that swapped names keep their identities`() throws {
+        let (one, other) = (device.newInode(.folder), device.newInode(.folder))
+        let rows = [try folder(1, "d", one), try folder(2, "e", other)]
+        for row in rows { device.rows[row.id] = row }
+        let (d, e) = (try place("d"), try place("e"))
+        device.put(other, at: d)
+        device.put(one, at: e)
+        let pass = try look(at: [d, e])
+        #expect(Set(pass.order) == Set(rows.map(\.id)))
+        #expect(pass.candidates[rows[0].id]?.found?.place == e)
+        #expect(pass.candidates[rows[1].id]?.found?.place == d)
+    }
+
+    @Test(arguments: [true, false])
+    func `absence is a deletion only with a word of somebody`(isLogged: Bool) throws {
+        let state = device.newInode(.folder)
+        let row = try folder(1, "d", state)
+        device.rows[row.id] = row
+        if isLogged { device.deletions.insert(.inode(state.key)) }
+        let pass = try look(at: [try place("d")])
+        let candidate = try #require(pass.candidates[row.id])
+        #expect(candidate.found == nil)
+        #expect(candidate.deletionIsProven == isLogged)
+        // A rename is reported a moment after the disk has it: without a word, it is looked at again first.
+        #expect((candidate.verdict == nil) == isLogged)
+    }
+}
+
+extension ItemTrackerTests {
+    private func file(_ number: UInt8, _ name: String, revision: UInt8, size: Int64) throws -> RemoteItem {
+        RemoteItem(
+            id: ItemID(number: number),
+            place: Place(parent: .root, name: try Name(name)),
+            content: .file(FileContent(revision: try self.revision(revision), content: try content(revision), size: size)),
+            attributes: ItemAttributes(modified: Timestamp(nanoseconds: Int64(revision)), mode: 0o644),
+            position: UInt64(revision)
+        )
+    }
+
+    private func revision(_ number: UInt8) throws -> RevisionID {
+        try #require(RevisionID(bytes: [UInt8](repeating: 0, count: 15) + [number]))
+    }
+
+    private func content(_ number: UInt8) throws -> ContentID {
+        try #require(ContentID(bytes: [UInt8](repeating: number, count: 32)))
+    }
+
+    private func dataless(_ revision: UInt8, size: Int64) throws -> LocalState {
+        var state = device.newInode(.file)
+        state.size = size
+        state.mode = 0o644
+        state.modified = Timestamp(nanoseconds: Int64(revision))
+        state.placeholder = Placeholder(
+            revision: try self.revision(revision),
+            generation: 1,
+            size: size,
+            modified: state.modified,
+            mode: 0o644
+        )
+        return state
+    }
+
+    @Test func `a placeholder that an apply left behind is the older state that it is, not the newest`() throws {
+        let place = try place("f")
+        device.put(try dataless(2, size: 4), at: place)
+        let newest = try file(1, "f", revision: 3, size: 7)
+        device.cloud[newest.id] = newest
+        let tracker = ItemTracker(view: device)
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(place), into: pass)
+        #expect(tracker.decide(pass).sends.isEmpty)
+        let row = try #require(pass.changes.upserts.first)
+        #expect(row.id == newest.id)
+        #expect(row.content == .file(FileContent(revision: try revision(2), content: nil, size: 4)))
+        #expect(row.attributes.modified == Timestamp(nanoseconds: 2))
+        #expect(tracker.settle(pass, [.place(place)]).verdicts == [.place(place): .again])
+        // With that row, the newest is what differs: it is applied, and nothing is sent.
+        device.rows[row.id] = row
+        let second = Pass(seenUpTo: 1)
+        try tracker.collect(.place(place), into: second)
+        #expect(tracker.decide(second).sends.isEmpty)
+        #expect(second.candidates[row.id]?.applies.isEmpty == false)
+    }
+
+    @Test func `large new files are announced, and no more of them travel than may`() throws {
+        let tracker = ItemTracker(view: device)
+        let places = try (0...ItemTracker<FakeDevice>.transferLimit).map { try place("f\($0)") }
+        for place in places {
+            var state = device.newInode(.file)
+            state.size = 1 << 30
+            device.put(state, at: place)
+        }
+        let first = Pass(seenUpTo: 1)
+        for place in places { try tracker.collect(.place(place), into: first) }
+        let announced = tracker.decide(first)
+        #expect(announced.sends.map(\.isAnnouncement) == places.map { _ in true })
+        #expect(announced.transfers.isEmpty)
+        // As the cloud answers.
+        for (number, send) in announced.sends.enumerated() {
+            let found = try #require(send.candidate.found)
+            let revision = try revision(UInt8(number + 1))
+            tracker.sending[send.candidate.id] = SentRevision(revision: revision, content: nil)
+            device.cloud[send.candidate.id] = RemoteItem(
+                id: send.candidate.id,
+                place: Place(parent: .root, name: found.place.name),
+                content: .file(FileContent(revision: revision, content: nil, size: found.state.size)),
+                attributes: found.attributes,
+                position: UInt64(number + 1)
+            )
+        }
+        let second = Pass(seenUpTo: 1)
+        for place in places { try tracker.collect(.place(place), into: second) }
+        let transfers = tracker.decide(second).transfers
+        #expect(transfers.map(\.id) == announced.sends.dropLast().map(\.candidate.id))
+        let verdicts = tracker.settle(second, places.map { .place($0) }).verdicts
+        #expect(verdicts.values.filter { $0 == .transferring }.count == ItemTracker<FakeDevice>.transferLimit)
+        #expect(verdicts[.place(try #require(places.last))] == .later(.milliseconds(200)))
+    }
+
+    @Test func `what is said of a place while a pass has it is kept for the next`() throws {
+        let tracker = ItemTracker(view: device)
+        let (seen, new) = (try place("seen"), try place("new"))
+        for (place, change) in [(seen, 1), (new, 2)] {
+            tracker.changedAt[place] = UInt64(change)
+            tracker.aspects[place] = .content
+        }
+        let pass = Pass(seenUpTo: 1)
+        for place in [seen, new] { try tracker.collect(.place(place), into: pass) }
+        _ = tracker.decide(pass)
+        _ = tracker.settle(pass, [.place(seen), .place(new)])
+        #expect(tracker.aspects == [new: .content])
+    }
+}
