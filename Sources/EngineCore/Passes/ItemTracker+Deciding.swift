@@ -1,5 +1,5 @@
 import Reconciliation
-package import UbiquityModel
+import UbiquityModel
 
 /// What is to be done about each item of a pass.
 extension ItemTracker {

@@ -169,8 +169,14 @@ extension ContainerEngine {
         let transfer =
             item.row.flatMap { meter.transfer(of: $0.id) }
             ?? tracker.newItems[item.state.key].flatMap { meter.transfer(of: $0) }
+        let open = item.state.isDataless ? host.filler.openFile(item.state.key) : nil
+        var item = item
+        if item.state.isDataless, open == nil, let seen = (try? observe(item.place)) ?? nil, seen.key == item.state.key {
+            // It may have become whole since it was looked at, and then nobody knows of a transfer any more.
+            item.state = seen
+        }
         let state = state(of: item, isLocalOnly: reason != nil, transfer: transfer)
-        let here = localBytes(item)
+        let here = localBytes(item, open)
         var percent = item.state.size == 0 ? 100 : Int(min(100, here * 100 / max(1, item.state.size)))
         if let transfer, transfer.bytesTotal > 0 {
             percent = Int(min(100, transfer.bytesDone * 100 / transfer.bytesTotal))
@@ -198,10 +204,10 @@ extension ContainerEngine {
         return tracker.newItems[item.state.key].flatMap { problems[$0]?.reason }
     }
 
-    private func localBytes(_ item: Resolved) -> Int64 {
+    private func localBytes(_ item: Resolved, _ open: PlaceholderFile?) -> Int64 {
         guard item.state.kind == .file else { return 0 }
         guard let placeholder = item.state.placeholder else { return item.state.size }
-        if let open = host.filler.openFile(item.state.key) { return open.present.count }
+        if let open { return open.present.count }
         guard let row = item.row else { return 0 }
         return (try? replica.database.ranges(row.id, placeholder))??.count ?? 0
     }
