@@ -360,27 +360,51 @@ package actor ContainerEngine {
         for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
     }
 
-    /// A dataless file has all its content: records that, unless it changed again.
-    nonisolated func noteWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
-        Task { await self.recordWhole(key, revision, state) }
+    /// Files that have become whole since the engine last wrote that down.
+    private nonisolated let filled = Mutex<[FilledFile]>([])
+
+    private struct FilledFile: Sendable {
+        var key: InodeKey
+        var revision: RevisionID
+        var state: LocalState
     }
 
-    private func recordWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
-        mount?.becameWhole(key)
-        tracker.undeliverable.remove(key)
-        defer { for work in tracker.waitingForContent.removeValue(forKey: key) ?? [] { handle(.woken(work)) } }
-        if fillWatchers > 0 { filledMeanwhile[key] = (revision, state) }
+    /// A dataless file has all its content: records that, unless it changed again.
+    nonisolated func noteWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
+        let isFirst = filled.withLock { filled in
+            filled.append(FilledFile(key: key, revision: revision, state: state))
+            return filled.count == 1
+        }
+        // What becomes whole until the engine comes to it goes into the same transaction.
+        if isFirst { Task { await self.recordFilled() } }
+    }
+
+    private func recordFilled() {
+        let files = filled.withLock { filled in
+            defer { filled = [] }
+            return filled
+        }
+        for file in files {
+            mount?.becameWhole(file.key)
+            tracker.undeliverable.remove(file.key)
+            if fillWatchers > 0 { filledMeanwhile[file.key] = (file.revision, file.state) }
+        }
         do {
             var changes = SyncedChanges()
-            for var row in try replica.database.synced(key: key) where row.revision == revision {
-                row.local = LocalEvidence(state)
-                changes.upserts.append(row)
-                try replica.database.removeRanges(row.id)
+            for file in files {
+                for var row in try replica.database.synced(key: file.key) where row.revision == file.revision {
+                    row.local = LocalEvidence(file.state)
+                    changes.upserts.append(row)
+                }
             }
+            try replica.database.removeRanges(changes.upserts.map(\.id))
             try replica.database.apply(changes)
         } catch {
             // Without the row the next look hashes the file and finds it equal.
-            logger.warning("a filled file is not recorded", metadata: ["why": "\(error)"])
+            logger.warning("filled files are not recorded", metadata: ["why": "\(error)"])
+        }
+        for file in files {
+            for work in tracker.waitingForContent.removeValue(forKey: file.key) ?? [] { handle(.woken(work)) }
         }
     }
 

@@ -85,7 +85,10 @@ import UbiquityModel
             var wire = WireItem(original, manifest: nil)
             if wire.attributes.extended.isEmpty || wire.conflicts.isEmpty {
                 // What is spoiled in parts that a plain item has not cannot be spoiled there.
-                guard !["our own attribute", "a system attribute", "an attribute twice"].contains(spoiled.testDescription),
+                guard
+                    !["our own attribute", "a system attribute", "an attribute twice"].contains(
+                        spoiled.testDescription
+                    ),
                     !spoiled.testDescription.hasPrefix("a conflict")
                 else { continue }
             }

@@ -75,10 +75,11 @@ import UbiquityModel
 
 extension ItemTrackerTests {
     private func file(_ number: UInt8, _ name: String, revision: UInt8, size: Int64) throws -> RemoteItem {
-        RemoteItem(
+        let file = FileContent(revision: try self.revision(revision), content: try content(revision), size: size)
+        return RemoteItem(
             id: ItemID(number: number),
             place: Place(parent: .root, name: try Name(name)),
-            content: .file(FileContent(revision: try self.revision(revision), content: try content(revision), size: size)),
+            content: .file(file),
             attributes: ItemAttributes(modified: Timestamp(nanoseconds: Int64(revision)), mode: 0o644),
             position: UInt64(revision)
         )

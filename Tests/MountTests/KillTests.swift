@@ -165,7 +165,8 @@ extension MountTests {
                 try a.shell("echo newest > d/f")
                 try a.sync()
                 // As the next start writes it down when the service died between the disk and the row.
-                try succeed("sqlite3", b.stateDatabase(), "update synced set content = null where name = cast('f' as blob)")
+                let statement = "update synced set content = null where name = cast('f' as blob)"
+                try succeed("sqlite3", b.stateDatabase(), statement)
                 try Files.write("", to: go)
                 let result = try holder.wait()
                 #expect(try Files.text(read) == "old\n", "\(result)")

@@ -295,7 +295,7 @@ import UbiquityModel
         var again = newer
         again.generation += 1
         #expect(try database.ranges(item, again) == nil)
-        try database.removeRanges(item)
+        try database.removeRanges([item])
         #expect(try database.ranges(item, newer) == nil)
     }
 

@@ -26,7 +26,8 @@ extension ItemTracker {
             case .renameAside:
                 candidate.applies = [.aside]
             case .unavailable:
-                view.noteProblem(candidate.id, at: candidate.found?.place, "its content is neither here nor in the cloud")
+                let reason = "its content is neither here nor in the cloud"
+                view.noteProblem(candidate.id, at: candidate.found?.place, reason)
                 candidate.verdict = .parked
             case .read:
                 beginTransfer(candidate, isNew: false, &sends, &transfers)

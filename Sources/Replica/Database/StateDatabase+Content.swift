@@ -62,9 +62,12 @@ extension StateDatabase {
         }
     }
 
-    /// Once a file is whole, or its content was given up: then they are of no use.
-    package func removeRanges(_ item: ItemID) throws(ReplicaError) {
-        try writing { try $0.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)]) }
+    /// Once files are whole, or their content was given up: then they are of no use.
+    package func removeRanges(_ items: [ItemID]) throws(ReplicaError) {
+        guard !items.isEmpty else { return }
+        try writing { database in
+            for item in items { try database.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)]) }
+        }
     }
 }
 

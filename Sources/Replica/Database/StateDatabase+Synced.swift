@@ -21,7 +21,8 @@ extension StateDatabase {
     package func strange(among keys: [InodeKey]) throws(ReplicaError) -> [InodeKey] {
         try readingSnapshot { database in
             try keys.filter { key in
-                try database.row("SELECT 1 FROM synced WHERE inode = ? LIMIT 1", [.blob(key.bytes)]) { _ in true } == nil
+                try database.row("SELECT 1 FROM synced WHERE inode = ? LIMIT 1", [.blob(key.bytes)]) { _ in true }
+                    == nil
             }
         }
     }

@@ -57,7 +57,6 @@ extension ContainerEngine {
         tracker.transferring.remove(item)
     }
 
-
     // MARK: Reading
 
     /// Reads the small files whose content must be known, a few at a time.

@@ -232,7 +232,7 @@ extension ContainerEngine {
             guard let state = evicted.state else { return (nil, nil) }
             var row = row
             row.local = LocalEvidence(state)
-            try? replica.database.removeRanges(row.id)
+            try? replica.database.removeRanges([row.id])
             return (nil, row)
         case .failure(.busy): return (Self.isOpen, nil)
         case .failure(.stale), .failure(.notEmpty): return ("changed meanwhile", nil)

@@ -171,7 +171,8 @@ extension ContainerEngine {
             ?? tracker.newItems[item.state.key].flatMap { meter.transfer(of: $0) }
         let open = item.state.isDataless ? host.filler.openFile(item.state.key) : nil
         var item = item
-        if item.state.isDataless, open == nil, let seen = (try? observe(item.place)) ?? nil, seen.key == item.state.key {
+        if item.state.isDataless, open == nil, let seen = (try? observe(item.place)) ?? nil, seen.key == item.state.key
+        {
             // It may have become whole since it was looked at, and then nobody knows of a transfer any more.
             item.state = seen
         }
