@@ -439,7 +439,7 @@ package actor ContainerEngine {
     func observe(_ place: LocalPlace) throws -> LocalState? { try tracker.view.observe(place) }
 
     /// The path of a place now, if its folder still exists.
-    func path(of place: LocalPlace) -> ItemPath? { replica.folders.path(of: place.folder)?.appending(place.name) }
+    func path(of place: LocalPlace) -> ItemPath? { tracker.view.path(of: place) }
 
     /// For people: the path of an item by the remote tree, as far as it is known.
     func remotePath(of item: ItemID) -> ItemPath {

@@ -291,18 +291,19 @@ extension DriverTests {
                 // Two programs save the same file safely over and over; the engine replaces it whenever it is as it was seen.
                 let root = m.root
                 let rounds = 300
-                let published = Counter()
+                let (tried, published) = (Counter(), Counter())
                 try Files.write("start", to: m.path("file"))
                 let writers = (0..<2).map { writer in
                     Background {
                         var round = 0
-                        // However the processors are shared out: until the engine was quicker now and then.
-                        while round < rounds || (published.count < 3 && round < 20 * rounds) {
+                        while round < rounds || (published.count < 3 && round < 2 * rounds) {
                             let new = root + "/new \(writer)"
                             try Files.write("program \(writer) \(round)", to: new)
                             try Files.rename(new, to: root + "/file")
                             round += 1
-                            if round > rounds { usleep(1000) }
+                            // However the processors are shared out: from here on the engine has its turn after each save.
+                            let seen = tried.count
+                            if round >= rounds { try eventually("the engine's turn") { tried.count > seen + 1 } }
                         }
                     }
                 }
@@ -326,6 +327,7 @@ extension DriverTests {
                     case .failure(.stale), .failure(.busy): try m.replica.staging.remove(staged)
                     case .failure(let failure): throw failure
                     }
+                    tried.add()
                 }
                 for writer in writers { try writer.get() }
                 #expect(published.count > 0)
