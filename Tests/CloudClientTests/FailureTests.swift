@@ -8,11 +8,10 @@ import UbiquityModel
 
 @Suite struct FailureTests {
     @Test func `a server that is not there is said at once`() async throws {
-        let server = try await StubServer.start { _ in .silence }
-        try await server.stop()
-        let client = try CloudClient(credentials: .test(port: server.port), logger: quiet)
+        let nobody = try DeafPort()
+        let client = try CloudClient(credentials: .test(port: nobody.port), logger: quiet)
         let error = await cloudError { _ = try await client.devices() }
-        #expect(error == .offline("127.0.0.1:\(server.port) is not reached: connection refused"))
+        #expect(error == .offline("127.0.0.1:\(nobody.port) is not reached: connection refused"))
         await client.shutdown()
     }
 

@@ -58,13 +58,19 @@ final class StubServer: Sendable {
                 }
             }
         for _ in 0..<20 where port == nil {
-            let port = Int.random(in: 20_000..<32_000)
+            let port = nextPort.withLock {
+                $0 = $0 < 31_999 ? $0 + 1 : 20_000
+                return $0
+            }
             guard let channel = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() else { continue }
             return StubServer(channel: channel, connections: connections)
         }
         let channel = try await bootstrap.bind(host: "127.0.0.1", port: port ?? 0).get()
         return StubServer(channel: channel, connections: connections)
     }
+
+    /// In turn, so that what a test gave up does not come to another one beside it that still expects nobody there.
+    private static let nextPort = Mutex(Int.random(in: 20_000..<32_000))
 
     /// As a process that dies: the port and all connections are gone.
     func stop() async throws {
