@@ -58,8 +58,6 @@ func called(_ result: Int32) throws(Errno) {
 }
 
 extension Errno {
-    /// ESTALE: something else is there than was expected.
-    package static var stale: Errno { Errno(rawValue: Glibc.ESTALE) }
     /// ENODATA: no such extended attribute.
     package static var noAttribute: Errno { Errno(rawValue: Glibc.ENODATA) }
 }

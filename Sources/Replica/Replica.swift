@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import SystemPackage
+package import UbiquityModel
 
 /// One container on this device: `tree` (the backing tree), `staging`, `state.sqlite`, `deletions.log`, all in one
 /// folder on one disk.

@@ -88,7 +88,7 @@ extension ContainerEngine {
         handle(.remoteChanged)
         noteEverythingArrived()
         // What was agreed on is no more, here and there: everything is compared with the disk again.
-        do { try scan(onlyFolders: false) } catch {
+        do { try synchronizer.scan(onlyFolders: false) } catch {
             logger.error("the tree cannot be compared", metadata: ["why": "\(error)"])
         }
     }
@@ -144,9 +144,7 @@ extension ContainerEngine {
         populator.cloudChanged(in: page.items.map(\.place.parent))
         position = page.position
         for item in page.items where !item.isAnnounced || item.isDeleted { host.filler.contentArrived(for: item.id) }
-        // Also what a pass has at this moment, and is about to park.
-        if core.parkedCount > 0 || passIsRunning { for item in page.items { handle(.woken(.item(item.id))) } }
-        if !page.items.isEmpty { handle(.remoteChanged) }
+        synchronizer.remoteWritten(page.items)
         noteArrived(arriving)
     }
 

@@ -16,7 +16,7 @@ extension ContainerEngine {
     /// After `signOut`: how many changes made here the cloud does not have. Awaits the end of what was under way.
     package func unsentCount() async -> Int {
         for task in Array(transferTasks.values) { await task.value }
-        while passIsRunning { await withCheckedContinuation { passWaiters.append($0) } }
+        while synchronizer.isRunningPass { await withCheckedContinuation { passWaiters.append($0) } }
         drainChanges()
         return unsentWork.count
     }

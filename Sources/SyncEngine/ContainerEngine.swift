@@ -47,44 +47,20 @@ package actor ContainerEngine {
     let openSession: @Sendable () async throws(CloudError) -> CloudSession
 
     var mount: Mount?
-    var core = Core()
     private var timerTask: Task<Void, Never>?
     private var connectionTask: Task<Void, Never>?
     var transferTasks: [ItemID: Task<Void, Never>] = [:]
-    private var isStopping = false
     /// For good: see `signOut`.
     var isSignedOut = false
-    private var changedWhileStopping = false
-    private var pendingCursor: ItemID?
     private var settledWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter: UInt64 = 0
     var connectionProblem: String?
 
-    /// Which item is what, and what is known of it between passes.
-    let tracker: ItemTracker<EngineView>
-    /// Large contents that have been uploaded and wait for the pass that commits them.
-    var uploaded: [LocalPlace: ReadContent] = [:]
+    let synchronizer: Synchronizer<EngineView>
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
-    /// How often in a row an item was not as expected when it was to be changed.
-    var staleCounts: [ItemID: Int] = [:]
-    /// How often in a row a move was refused because the name is another's that is itself on the move.
-    var crossings: [ItemID: Int] = [:]
-    /// Passes so far, and for each piece of work the last one that finished it; noted while a `sync` waits.
-    var passCount = 0
-    var finishedIn: [Work: Int] = [:]
     var syncCount = 0
-    /// Changes of others that wait for a program to close the file.
-    var behindWriters: Set<Work> = []
-    /// Work that waits for a writer to close the file.
-    var waitingForClose: [InodeKey: Set<Work>] = [:]
     var problems: [ItemID: ItemProblem] = [:]
-    var deletionGuard = DeletionGuard()
-    var heldDeletions: Set<ItemID> = []
-    /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
-    var admittedDeletions: Set<ItemID> = []
-    /// How often the cloud has kept a folder as not empty in which nothing is known to lie.
-    var unexplainedFolders: [ItemID: Int] = [:]
     var position = LogPosition.beginning
     /// Items of the cloud that this device cannot represent, in words.
     var refusedItems: Set<String> = []
@@ -132,7 +108,17 @@ package actor ContainerEngine {
         }
         host = EngineHost(replica: replica, filler: filler, populator: populator, listing: listing)
         self.relay = relay
-        tracker = ItemTracker(view: EngineView(replica: replica, populator: populator))
+        synchronizer = Synchronizer(
+            device: EngineView(
+                container: container.id,
+                replica: replica,
+                populator: populator,
+                cloud: cloud,
+                uploader: uploader,
+                claims: claims
+            ),
+            logger: logger
+        )
     }
 
     /// Breaks the circle between the engine and its filler, which is made first.
@@ -146,7 +132,8 @@ package actor ContainerEngine {
 
     package func attach(_ mount: Mount) {
         self.mount = mount
-        tracker.view.engine = self
+        synchronizer.device.engine = self
+        synchronizer.device.mount = mount
         host.attach(self)
         relay.engine.withLock { $0 = self }
     }
@@ -157,10 +144,10 @@ package actor ContainerEngine {
             position = try replica.database.position() ?? .beginning
             let wasClean = try replica.database.wasStoppedCleanly()
             try replica.database.setStoppedCleanly(false)
-            heldDeletions = try replica.database.held()
+            synchronizer.heldDeletions = try replica.database.held()
             tracker.sending = try replica.database.sending()
             try dropStrangeDeletions()
-            try scan(onlyFolders: wasClean)
+            try synchronizer.scan(onlyFolders: wasClean)
         } catch {
             throw .failed("the replica cannot be read: \(error)")
         }
@@ -181,17 +168,17 @@ package actor ContainerEngine {
 
     /// Ends what runs. What was not sent is found again by the trees.
     package func stop() async {
-        isStopping = true
+        synchronizer.isStopping = true
         timerTask?.cancel()
         connectionTask?.cancel()
         for task in transferTasks.values { task.cancel() }
         for task in Array(transferTasks.values) { await task.value }
-        while passIsRunning { await withCheckedContinuation { passWaiters.append($0) } }
+        while synchronizer.isRunningPass { await withCheckedContinuation { passWaiters.append($0) } }
         drainChanges()
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
         let left = core.unfinished + core.parkedWork
         let isClean =
-            !changedWhileStopping && heldDeletions.isEmpty
+            !synchronizer.changedWhileStopping && synchronizer.heldDeletions.isEmpty
             && left.allSatisfy { if case .item = $0 { true } else { false } }
         do {
             try replica.tree.synchronize()
@@ -206,7 +193,6 @@ package actor ContainerEngine {
         settledWaiters = [:]
     }
 
-    var passIsRunning = false
     /// Files that became whole while somebody was about to write down that they are dataless.
     private var filledMeanwhile: [InodeKey: (revision: RevisionID, state: LocalState)] = [:]
     private var fillWatchers = 0
@@ -221,17 +207,16 @@ package actor ContainerEngine {
 
     // MARK: Driving the core
 
-    var now: Instant { tracker.view.now }
+    var now: Instant { synchronizer.device.now }
+    var core: Core { synchronizer.core }
+    var tracker: ItemTracker<EngineView> { synchronizer.tracker }
 
     /// The time of day, for edit times and the server's correction of clocks.
     nonisolated var wallClock: Timestamp { EngineView.timeOfDay }
 
-    func handle(_ event: Core.Event) {
-        guard !isStopping else { return }
-        for effect in core.handle(event, at: now) { perform(effect) }
-    }
+    func handle(_ event: Core.Event) { synchronizer.handle(event) }
 
-    private func perform(_ effect: Core.Effect) {
+    func perform(_ effect: Core.Effect) {
         switch effect {
         case .connect:
             let previous = connectionTask
@@ -249,7 +234,8 @@ package actor ContainerEngine {
                 self.handle(.timer)
             }
         case .loadPending:
-            loadPending()
+            // Needs no device: the synchronizer does it.
+            break
         case .runPass(let works):
             Task { await self.runPass(works) }
         case .settled:
@@ -259,20 +245,23 @@ package actor ContainerEngine {
         }
     }
 
-    private func loadPending() {
-        do {
-            let ids = try replica.database.differing(after: pendingCursor, limit: Core.passLimit)
-            pendingCursor = ids.count < Core.passLimit ? nil : ids.last
-            handle(.pendingLoaded(ids, isLast: ids.count < Core.passLimit))
-        } catch {
-            logger.error("the device's database cannot be read", metadata: ["why": "\(error)"])
-            handle(.pendingLoaded([], isLast: true))
-        }
+    func wake(_ works: Set<Work>) {
+        for work in works.sorted() { handle(.woken(work)) }
+    }
+
+    private func runPass(_ works: [Work]) async {
+        synchronizer.isRunningPass = true
+        beginWatchingFills()
+        drainChanges()
+        await synchronizer.run(works)
+        endWatchingFills()
+        for waiter in passWaiters { waiter.resume() }
+        passWaiters = []
     }
 
     /// Returns when nothing waits any more, when the engine stops, or when the waiting task is cancelled.
     func settledOrCancelled() async {
-        guard !isStopping, !core.isSettled else { return }
+        guard !synchronizer.isStopping, !core.isSettled else { return }
         nextWaiter += 1
         let number = nextWaiter
         await withTaskCancellationHandler {
@@ -299,65 +288,13 @@ package actor ContainerEngine {
         let changes = host.takeChanges()
         // In this order: what was changed had been made before.
         recordPopulated()
-        for change in changes {
-            host.logReplacingRename(change)
-            note(change)
-        }
-        if !passIsRunning { tracker.withdraw() }
-    }
-
-    private func note(_ change: LocalChange) {
-        if isStopping { changedWhileStopping = true }
-        let place = LocalPlace(folder: change.parent, name: change.name)
-        tracker.changeCount += 1
-        tracker.changedAt[place] = tracker.changeCount
-        tracker.aspects[place, default: []].formUnion(change.aspects)
-        if change.aspects.contains(.content) { tracker.editedAt[place] = wallClock }
-        tracker.vanished.remove(place)
-        if change.aspects.contains(.entry), let key = change.key, replica.deletions.contains(.inode(key)) {
-            tracker.freshDeletions.insert(key)
-        }
-        if let from = change.movedFrom {
-            let old = LocalPlace(folder: from.parent, name: from.name)
-            tracker.changedAt[old] = tracker.changeCount
-            // What was written under the old name goes along.
-            tracker.aspects[place, default: []].formUnion(tracker.aspects[old] ?? [])
-            if let edited = tracker.editedAt[old] { tracker.editedAt[place] = edited }
-            tracker.aspects[old, default: []].formUnion(.entry)
-            tracker.vanished.insert(old)
-            if let key = change.key { tracker.moves[key] = place }
-            handle(.changed(old, isOpen: false))
-        }
-        let isOpen = change.key.map { mount?.hasWriter($0) ?? false } ?? false
-        handle(.changed(place, isOpen: isOpen && !change.isFolder))
-        if !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key {
-            tracker.linkedChanges[key] = tracker.changeCount
-            noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
-        }
-    }
-
-    /// A file with several names is several items: each is looked at.
-    private func noteOtherNames(
-        of key: InodeKey,
-        except place: LocalPlace,
-        _ changed: LocalChange.Aspects,
-        isOpen: Bool
-    ) {
-        guard let rows = try? replica.database.synced(key: key) else { return }
-        for row in rows {
-            guard let folder = folderKey(of: row.place.parent) else { continue }
-            let other = LocalPlace(folder: folder, name: row.place.name)
-            guard other != place else { continue }
-            // A new name changes the inode's change time and nothing else.
-            tracker.changedAt[other] = tracker.changeCount
-            tracker.aspects[other, default: []].formUnion(changed.union(.attributes))
-            handle(.changed(other, isOpen: isOpen))
-        }
+        for change in changes { synchronizer.note(change) }
+        if !synchronizer.isRunningPass { tracker.withdraw() }
     }
 
     package func writerClosed(_ key: InodeKey) {
         drainChanges()
-        for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
+        synchronizer.writerClosed(key)
     }
 
     /// Files that have become whole since the engine last wrote that down.
@@ -442,16 +379,7 @@ package actor ContainerEngine {
     func path(of place: LocalPlace) -> ItemPath? { tracker.view.path(of: place) }
 
     /// For people: the path of an item by the remote tree, as far as it is known.
-    func remotePath(of item: ItemID) -> ItemPath {
-        var names = [Name]()
-        var current = item
-        while current != .root, names.count < 1000 {
-            guard let row = try? replica.database.remote(current) else { break }
-            names.append(row.place.name)
-            current = row.place.parent
-        }
-        return ItemPath(names.reversed())
-    }
+    func remotePath(of item: ItemID) -> ItemPath { synchronizer.remotePath(of: item) }
 }
 
 extension SyncedItem {

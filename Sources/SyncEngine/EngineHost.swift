@@ -62,22 +62,6 @@ package final class EngineHost: Sendable {
 
     private static let gatheringTime = Duration.milliseconds(1)
 
-    /// On the engine's thread. A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
-    func logReplacingRename(_ change: LocalChange) {
-        guard change.replacesAnother, let from = change.movedFrom, let key = change.key else { return }
-        // After the items are in the log.
-        defer { try? replica.deletions.remove([.replacing(key)]) }
-        guard !change.isFolder, let target = syncedItem(change.parent, change.name) else { return }
-        for row in (try? replica.database.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name
-        {
-            try? replica.deletions.append(.item(row.id))
-        }
-        // On its way to the cloud at this moment, under a name that is gone by now.
-        if let creating = state.withLock({ $0.creating[key] }), creating != target {
-            try? replica.deletions.append(.item(creating))
-        }
-    }
-
     private func syncedItem(_ folder: InodeKey, _ name: Name) -> ItemID? {
         var parent: ItemID? = .root
         if folder != replica.tree.rootKey {
@@ -115,6 +99,8 @@ package final class EngineHost: Sendable {
         populator.noteOwn(item, isSent: true)
         state.withLock { $0.creating[key] = item }
     }
+
+    func itemBeingCreated(_ key: InodeKey) -> ItemID? { state.withLock { $0.creating[key] } }
 
     /// What became of the item is written down. Its file may be gone.
     func endCreating(_ key: InodeKey?, _ item: ItemID) {

@@ -101,7 +101,7 @@ final class Mounted: Sendable {
         _ staged: String,
         _ name: String,
         parent: InodeKey? = nil,
-        expecting: Driver.Expectation = .absent
+        expecting: UbiquityModel.Expectation = .absent
     ) throws -> LocalState {
         let mutation = Mutation.publish(
             staged: staged,

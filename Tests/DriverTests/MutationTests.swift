@@ -51,7 +51,7 @@ extension DriverTests {
                 )
                 try Files.append(" more", to: m.path("file"))
                 try eventually("it is closed") { m.mount.writableInodes().isEmpty }
-                let expecting = Driver.Expectation.inode(LocalEvidence(old))
+                let expecting = UbiquityModel.Expectation.inode(LocalEvidence(old))
                 #expect(
                     try m.apply(.publish(staged: staged, parent: root, name: name, expecting: expecting))
                         == .failure(.stale)

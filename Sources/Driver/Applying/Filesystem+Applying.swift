@@ -207,14 +207,3 @@ extension LocalState {
         return self == before
     }
 }
-
-extension LocalEvidence {
-    /// Whether an item is still as it was. Of a folder only the inode counts, since its times move with its entries; of a dataless file
-    /// not the change time, since filling moves it.
-    func describes(_ state: LocalState) -> Bool {
-        guard key == state.key else { return false }
-        if state.kind == .folder { return true }
-        guard size == state.size, modified == state.modified, isDataless == state.isDataless else { return false }
-        return isDataless || changed == state.changed
-    }
-}

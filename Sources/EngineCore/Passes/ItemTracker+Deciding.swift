@@ -87,6 +87,11 @@ extension ItemTracker {
     private func agree(_ candidate: Candidate, _ pass: Pass) {
         candidate.verdict = .done
         guard let remote = candidate.remote, let found = candidate.found else { return }
+        if candidate.synced == nil {
+            // Only the content was compared: it may have another name by now. From here on it is found by its row.
+            candidate.verdict = .again
+            newItems[found.state.key] = nil
+        }
         pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
             pass.manifests[content] = manifest

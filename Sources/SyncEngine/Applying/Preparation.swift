@@ -3,6 +3,18 @@ import Replica
 import SystemPackage
 import UbiquityModel
 
+extension ContainerEngine {
+    /// Before a folder can be looked into, it is known if all in it is in the cloud only.
+    func stage(_ remote: RemoteItem) async throws -> String {
+        let replica = replica
+        let staged = try await BlockingPool.shared.run { try Preparation.stage(remote, in: replica) }
+        if remote.content == .folder, let key = try? replica.staging.observe(staged).key {
+            noteUnpopulated(remote, key)
+        }
+        return staged
+    }
+}
+
 /// Prepares what is to appear, in the staging folder. Blocks: called on the pool.
 enum Preparation {
     /// A folder, a symlink, an empty file or a placeholder with all its attributes.

@@ -13,23 +13,20 @@ extension ContainerEngine {
     /// From this many files on, one sync of the filesystem is cheaper than one a file.
     private static let fewFiles = 16
 
-    func record(_ pass: Pass) async throws {
-        guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
+    func record(_ record: PassRecord) async throws {
         let replica = replica
-        let (written, folders) = (pass.written, pass.foldersTouched)
-        let times = folderTimes(folders, pass)
-        let (changes, answered, manifests) = (pass.changes, pass.answered, pass.manifests)
-        let deletions = pass.committedDeletions
+        let times = folderTimes(record)
+        let changes = record.changes
         let recorded = Set(changes.upserts.map(\.id))
-        let arriving = try prepareForChanges(answered.filter { !recorded.contains($0.id) })
+        let arriving = try prepareForChanges(record.answered.filter { !recorded.contains($0.id) })
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
-            let durable = Self.makeDurable(written, folders, replica)
+            let durable = Self.makeDurable(record.written, record.folders, replica)
             if durable {
-                try replica.database.apply(changes, remote: answered, manifests: manifests)
-                try replica.deletions.remove(deletions.map { .item($0) })
+                try replica.database.apply(changes, remote: record.answered, manifests: record.manifests)
+                try replica.deletions.remove(record.deletions.map { .item($0) })
             } else {
-                try replica.database.apply(SyncedChanges(), remote: answered, manifests: manifests)
+                try replica.database.apply(SyncedChanges(), remote: record.answered, manifests: record.manifests)
             }
             return durable
         }
@@ -40,15 +37,7 @@ extension ContainerEngine {
         }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
-        if !answered.isEmpty || !changes.removals.isEmpty { handle(.remoteChanged) }
         noteArrived(arriving)
-    }
-
-    /// After a lost connection: what was committed before stays committed.
-    func recordWhatWasDone(_ pass: Pass) async {
-        do { try await record(pass) } catch {
-            logger.error("what was synced is not recorded", metadata: ["why": "\(error)"])
-        }
     }
 
     private static func makeDurable(_ written: [LocalPlace], _ folders: Set<InodeKey>, _ replica: Replica) -> Bool {
@@ -110,9 +99,10 @@ extension ContainerEngine {
     }
 
     /// Folders keep the time that they were given; that the engine changed their entries is no change of theirs.
-    private func folderTimes(_ folders: Set<InodeKey>, _ pass: Pass) -> [(InodeKey, Timestamp)] {
+    private func folderTimes(_ record: PassRecord) -> [(InodeKey, Timestamp)] {
+        let folders = record.folders
         var fresh: [InodeKey: Timestamp] = [:]
-        for row in pass.changes.upserts where row.content == .folder {
+        for row in record.changes.upserts where row.content == .folder {
             if let key = row.local?.key { fresh[key] = row.attributes.modified }
         }
         return folders.union(fresh.keys).compactMap { key in

@@ -1,21 +1,40 @@
+import CloudClient
+import Driver
 import EngineCore
 import Glibc
 import Replica
 import SystemPackage
 import UbiquityModel
 
-/// The device as `ItemTracker` sees it. Lives on the engine's thread only.
+/// The device as `Synchronizer` sees it. Lives on the engine's thread only.
 final class EngineView: DeviceView {
+    let container: ContainerID
     let replica: Replica
-    private let populator: Populator
+    let populator: Populator
+    let cloud: any Cloud
+    let uploader: Uploader
+    let claims: any EngineClaims
     private let clock = ContinuousClock()
     private let started = ContinuousClock.now
     /// From when it is attached to its mount on.
     weak var engine: ContainerEngine?
 
-    init(replica: Replica, populator: Populator) {
+    var mount: Mount?
+
+    init(
+        container: ContainerID,
+        replica: Replica,
+        populator: Populator,
+        cloud: any Cloud,
+        uploader: Uploader,
+        claims: any EngineClaims
+    ) {
+        self.container = container
         self.replica = replica
         self.populator = populator
+        self.cloud = cloud
+        self.uploader = uploader
+        self.claims = claims
     }
 
     // MARK: The backing tree

@@ -44,7 +44,7 @@ final class Populator: Sendable {
     /// A leaf: memory work only.
     private let state = Mutex(State())
     private let replica: Replica
-    private let known: KnownRevisions
+    let known: KnownRevisions
     private let logger: Logger
 
     init(replica: Replica, known: KnownRevisions, logger: Logger) {

@@ -23,7 +23,7 @@ extension ContainerEngine {
             conflictCount: counts?.conflicted ?? 0,
             transfers: meter.all,
             problems: shown,
-            heldDeletionCount: heldDeletions.count,
+            heldDeletionCount: synchronizer.heldDeletions.count,
             bytesSent: totals.sent,
             bytesReceived: totals.received
         )
@@ -52,21 +52,23 @@ extension ContainerEngine {
         snapshotOpenFiles()
         // What programs go on writing is sent again and again: once since now is enough. What they begin to change after now is not
         // waited for; what the work of now leads to is.
-        let begun = passCount
+        let begun = synchronizer.passCount
         let changesSeen = tracker.changeCount
         let awaited = Set(core.unfinished)
         syncCount += 1
+        synchronizer.notesFinished = true
         defer {
             syncCount -= 1
-            if syncCount == 0 { finishedIn = [:] }
+            if syncCount == 0 { synchronizer.finishedIn = [:] }
+            synchronizer.notesFinished = syncCount > 0
         }
         let head = try await cloudHead(until: end)
         var behindSince: ContinuousClock.Instant?
         while true {
             drainChanges()
-            if !heldDeletions.isEmpty, !deletionGuard.admitsConfirmed(at: now) {
+            if !synchronizer.heldDeletions.isEmpty, !synchronizer.deletionGuard.admitsConfirmed(at: now) {
                 throw .busy(
-                    "\(heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`"
+                    "\(synchronizer.heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`"
                 )
             }
             switch core.connection {
@@ -76,7 +78,8 @@ extension ContainerEngine {
             case .connecting, .listing, .live: break
             }
             let isSent = core.unfinished.allSatisfy { work in
-                (finishedIn[work] ?? 0) > begun || (!awaited.contains(work) && isChanged(work, after: changesSeen))
+                (synchronizer.finishedIn[work] ?? 0) > begun
+                    || (!awaited.contains(work) && isChanged(work, after: changesSeen))
             }
             if isSent, core.connection == .live, position.counter >= head, core.isSettled ? host.isDrained : true {
                 guard isAllApplied() else {
@@ -92,7 +95,7 @@ extension ContainerEngine {
                 if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }) {
                     throw .itemsInError(failed)
                 }
-                if core.unfinished.allSatisfy({ behindWriters.contains($0) }) {
+                if core.unfinished.allSatisfy({ synchronizer.behindWriters.contains($0) }) {
                     let since = behindSince ?? .now
                     behindSince = since
                     if ContinuousClock.now - since >= Self.writersMoment {

@@ -190,24 +190,24 @@ extension ContainerEngine {
 
     /// Sends what was held.
     package func confirmDeletions() {
-        deletionGuard.confirm(at: now)
+        synchronizer.deletionGuard.confirm(at: now)
         handle(.hurried)
     }
 
     /// Brings back what was held: this device forgets that it deleted it.
     package func undoDeletions() throws(EngineError) {
         do {
-            var entries = heldDeletions.map { DeletionLog.Entry.item($0) }
-            for item in heldDeletions {
+            var entries = synchronizer.heldDeletions.map { DeletionLog.Entry.item($0) }
+            for item in synchronizer.heldDeletions {
                 if let key = try replica.database.synced(item)?.local?.key {
                     entries.append(contentsOf: [.inode(key), .replacing(key)])
                 }
             }
-            try replica.database.apply(SyncedChanges(removals: Array(heldDeletions)))
+            try replica.database.apply(SyncedChanges(removals: Array(synchronizer.heldDeletions)))
             populator.rowsRemoved()
             try replica.deletions.remove(entries)
-            heldDeletions = []
-            storeHeld()
+            synchronizer.heldDeletions = []
+            synchronizer.storeHeld()
         } catch {
             throw .failed("\(error)")
         }

@@ -31,20 +31,28 @@ struct Uploader: Sendable {
     let meter: TransferMeter
 
     /// Reads a small file whole.
-    func readSmall(
-        _ place: LocalPlace,
-        expecting state: LocalState,
-        hasWriter: Bool
-    ) async throws(UploadError) -> ReadContent {
+    func readSmall(_ file: WantedFile) async -> Result<ReadContent, ReadFailure> {
         let (replica, key) = (replica, key)
-        let outcome = try? await BlockingPool.shared.run { () -> Result<ReadContent, UploadError> in
+        let outcome = try? await BlockingPool.shared.run { () -> Result<ReadContent, ReadFailure> in
             var chunks: [ChunkID: [UInt8]] = [:]
-            return Self.read(place, expecting: state, hasWriter: hasWriter, replica: replica, key: key) { id, bytes in
-                chunks[id] = Array(bytes)
-            }.map { ReadContent(manifest: $0.manifest, content: $0.content, state: $0.state, chunks: chunks) }
+            let reading = Self.read(
+                file.place,
+                expecting: file.state,
+                hasWriter: file.hasWriter,
+                replica: replica,
+                key: key
+            ) { id, bytes in chunks[id] = Array(bytes) }
+            switch reading {
+            case .success(let read):
+                return .success(
+                    ReadContent(manifest: read.manifest, content: read.content, state: read.state, chunks: chunks)
+                )
+            case .failure(.unreadable(let why)): return .failure(.unreadable(why))
+            // Nothing goes to the cloud here.
+            case .failure(.changed), .failure(.cloud): return .failure(.changed)
+            }
         }
-        guard let outcome else { throw .changed }
-        return try outcome.get()
+        return outcome ?? .failure(.changed)
     }
 
     /// Reads a large file in a stream and uploads what the cloud lacks while it is being read.

@@ -12,74 +12,54 @@ extension ContainerEngine {
     /// Contents up to this size are downloaded inside the pass, in bytes; larger ones beside it.
     private static let insidePass: Int64 = 1024 * 1024
 
-    /// The staged file's name; `nil` with a verdict when it is not there yet.
-    func wholeContent(
-        _ candidate: Candidate,
-        _ remote: RemoteItem,
-        _ file: FileContent,
-        _ found: Candidate.Found
-    ) async -> String? {
-        if mount?.hasWriter(found.state.key) ?? false {
+    func wholeContent(_ wanted: WantedContent) async -> WholeContent {
+        let id = wanted.remote.id
+        if mount?.hasWriter(wanted.key) ?? false {
             // It could not be published: only what is closed is replaced.
-            waitingForClose[found.state.key, default: []].formUnion(candidate.works)
-            behindWriters.formUnion(candidate.works)
-            candidate.verdict = .later(.seconds(5))
-            return nil
+            synchronizer.wait(wanted.works, forWriterOf: wanted.key)
+            return .not(.later(.seconds(5)))
         }
-        if let ready = downloaded[candidate.id] {
-            downloaded[candidate.id] = nil
-            if ready.revision == file.revision { return ready.name }
+        if let ready = downloaded[id] {
+            downloaded[id] = nil
+            if ready.revision == wanted.file.revision { return .staged(ready.name) }
             let staging = replica.staging
             BlockingPool.shared.submit { try? staging.remove(ready.name) }
         }
-        guard file.size > Self.insidePass else {
-            do throws(FillError) {
-                return try await bringTogether(candidate.id, remote, file, found.place, candidate.synced)
-            } catch {
-                note(error, candidate)
-                return nil
+        guard wanted.file.size > Self.insidePass else {
+            do throws(FillError) { return .staged(try await bringTogether(wanted)) } catch {
+                return .not(verdict(error, wanted))
             }
         }
-        let (id, place, row) = (candidate.id, found.place, candidate.synced)
-        let works = candidate.works
-        candidate.verdict = .transferring
         tracker.transferring.insert(id)
         transferTasks[id] = Task {
             var verdict = Verdict.again
             do throws(FillError) {
-                let name = try await self.bringTogether(id, remote, file, place, row)
-                self.downloaded[id] = (file.revision, name)
+                let name = try await self.bringTogether(wanted)
+                self.downloaded[id] = (wanted.file.revision, name)
             } catch {
                 verdict = .failed
                 self.logger.info("a download ended early", metadata: ["why": "\(error)"])
             }
-            self.endTransfer(id)
-            for work in works { self.handle(.transferEnded(work, verdict)) }
+            self.transferTasks[id] = nil
+            self.synchronizer.transferEnded(id, wanted.works, verdict)
         }
-        return nil
+        return .not(.transferring)
     }
 
-    private func note(_ error: FillError, _ candidate: Candidate) {
+    private func verdict(_ error: FillError, _ wanted: WantedContent) -> Verdict {
+        let id = wanted.remote.id
         switch error {
-        case .system(let errno): noteDiskProblem(candidate, errno)
+        case .system(let errno): noteProblem(id, at: wanted.place, Core.reason(errno))
         // Nothing that is whole here is replaced by what is only announced.
-        case .gone, .unsent, .authorGone, .wouldWait: candidate.verdict = .later(.seconds(1))
-        case .corrupted(let why):
-            noteProblem(candidate, "the content fails its check: \(why)")
-            candidate.verdict = .failed
-        case .cloud(let error):
-            noteCloudProblem(candidate.id, candidate.found.flatMap { path(of: $0.place)?.description } ?? "", error)
-            candidate.verdict = .failed
+        case .gone, .unsent, .authorGone, .wouldWait: return .later(.seconds(1))
+        case .corrupted(let why): noteProblem(id, at: wanted.place, "the content fails its check: \(why)")
+        case .cloud(let error): noteCloudProblem(id, path(of: wanted.place)?.description ?? "", error)
         }
+        return .failed
     }
 
-    private func bringTogether(
-        _ id: ItemID,
-        _ remote: RemoteItem,
-        _ file: FileContent,
-        _ place: LocalPlace,
-        _ row: SyncedItem?
-    ) async throws(FillError) -> String {
+    private func bringTogether(_ wanted: WantedContent) async throws(FillError) -> String {
+        let (file, place, row) = (wanted.file, wanted.place, wanted.row)
         guard let content = file.content else { throw .gone }
         let manifest = try await downloader.manifest(of: content, size: file.size)
         let (replica, key) = (replica, key)
@@ -98,12 +78,12 @@ extension ContainerEngine {
             throw .corrupted("\(error)")
         }
         let shown = path(of: place)?.description ?? place.name.description
-        let token = meter.begin(id, path: shown, direction: .download, total: file.size)
+        let token = meter.begin(wanted.remote.id, path: shown, direction: .download, total: file.size)
         defer { meter.end(token) }
         try await downloader.fetch(prepared.lacking, into: prepared.staged, token: token, written: {})
         do {
             try await BlockingPool.shared.run {
-                try prepared.staged.complete(size: file.size, attributes: remote.attributes)
+                try prepared.staged.complete(size: file.size, attributes: wanted.remote.attributes)
             }
         } catch let error as Errno {
             throw .system(error)

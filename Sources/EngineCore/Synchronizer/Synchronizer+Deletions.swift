@@ -1,25 +1,25 @@
-import EngineCore
 import Logging
 import Reconciliation
-import Replica
 import UbiquityModel
 
 /// Deletions that wait: for somebody's word, or for others that have to go first.
-extension ContainerEngine {
+extension Synchronizer {
     func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
         let deletions = sends.filter(isDeletion)
         guard !deletions.isEmpty else { return sends }
         let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
         guard !ids.isEmpty else { return sends }
-        let total = (try? replica.database.counts()).map { $0.synced + $0.cloudOnly } ?? 0
+        let total = (try? device.itemCount()) ?? 0
         let isHeld = ids.contains { heldDeletions.contains($0) }
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }
-        if !isHeld, deletionGuard.admits(fresh.count, underOneFolder: areUnderOneFolder(ids), total: total, at: now) {
+        if !isHeld,
+            deletionGuard.admits(fresh.count, underOneFolder: areUnderOneFolder(ids), total: total, at: device.now)
+        {
             admittedDeletions.formUnion(fresh)
             return sends
         }
-        if isHeld, deletionGuard.admitsConfirmed(at: now) {
+        if isHeld, deletionGuard.admitsConfirmed(at: device.now) {
             heldDeletions.subtract(ids)
             storeHeld()
             return sends
@@ -38,7 +38,16 @@ extension ContainerEngine {
         else {
             return false
         }
-        return (try? resolve(ItemPath(Array(names[...index])))) != nil
+        return isHere(ItemPath(Array(names[...index])))
+    }
+
+    private func isHere(_ path: ItemPath) -> Bool {
+        var folder = device.rootKey
+        for name in path.names {
+            guard let state = (try? device.observe(LocalPlace(folder: folder, name: name))) ?? nil else { return false }
+            folder = state.key
+        }
+        return true
     }
 
     private func hold(_ ids: [ItemID]) {
@@ -50,12 +59,8 @@ extension ContainerEngine {
         logger.warning("deletions are held", metadata: ["count": "\(heldDeletions.count)"])
     }
 
-    func storeHeld() {
-        do {
-            let stored = try replica.database.held()
-            try replica.database.setHeld(false, Array(stored.subtracting(heldDeletions)))
-            try replica.database.setHeld(true, Array(heldDeletions.subtracting(stored)))
-        } catch {
+    package func storeHeld() {
+        do { try device.write(held: heldDeletions) } catch {
             logger.warning("held deletions are not recorded", metadata: ["why": "\(error)"])
         }
     }
@@ -76,7 +81,7 @@ extension ContainerEngine {
     /// The cloud keeps a folder whose deletion was sent, because something lies in it.
     func folderIsNotEmpty(_ candidate: Candidate, _ pass: Pass) throws -> Verdict {
         var waiting: [ItemID] = []
-        for child in try replica.database.remoteChildren(of: candidate.id) where !child.isDeleted {
+        for child in try device.remoteChildren(of: candidate.id) where !child.isDeleted {
             guard try isAboutToGo(child, from: candidate.id) else { return forget(candidate, pass) }
             waiting.append(child.id)
         }
@@ -88,7 +93,7 @@ extension ContainerEngine {
         }
         // Nothing known survives in it: what lies there is still to be sent away, or the feed is about to tell of it.
         if !waiting.isEmpty { handle(.pendingLoaded(waiting, isLast: false)) }
-        if waiting.contains(where: { heldDeletions.contains($0) }), !deletionGuard.admitsConfirmed(at: now) {
+        if waiting.contains(where: { heldDeletions.contains($0) }), !deletionGuard.admitsConfirmed(at: device.now) {
             hold([candidate.id])
             return .parked
         }
@@ -97,9 +102,9 @@ extension ContainerEngine {
 
     /// Whether this device itself has taken the item out of the folder, and has still to say so.
     private func isAboutToGo(_ child: RemoteItem, from folder: ItemID) throws -> Bool {
-        if replica.deletions.contains(.item(child.id)) || heldDeletions.contains(child.id) { return true }
-        guard let row = try replica.database.synced(child.id) else { return tracker.isOwnAnnouncement(child) }
-        if let key = row.local?.key, let place = tracker.currentPlace(of: key), try observe(place)?.key == key {
+        if device.isLogged(.item(child.id)) || heldDeletions.contains(child.id) { return true }
+        guard let row = try device.synced(child.id) else { return tracker.isOwnAnnouncement(child) }
+        if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
             return try tracker.knownItem(of: place.folder) != folder
         }
         return try tracker.isProvenDeletion(row)

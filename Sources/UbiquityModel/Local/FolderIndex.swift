@@ -1,5 +1,4 @@
-internal import Synchronization
-package import UbiquityModel
+internal import struct Synchronization.Mutex
 
 /// Where each local folder is: from its inode to its parent's inode and its name there. In memory only.
 ///

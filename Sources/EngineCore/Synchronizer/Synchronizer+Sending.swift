@@ -1,27 +1,22 @@
-import Chunking
-import CloudClient
-import EngineCore
-import Logging
 import Reconciliation
-import Replica
 import UbiquityModel
 
 /// Turns decisions into operations, commits them in batches, and records what the server answered.
-extension ContainerEngine {
-    private static let operationsPerCommit = 256
+extension Synchronizer {
+    private static var operationsPerCommit: Int { 256 }
     /// Plain bytes of the chunks that travel inside one commit.
-    private static let commitBytes = 4 * 1024 * 1024
+    private static var commitBytes: Int { 4 * 1024 * 1024 }
     /// From this size on a commit's chunks are offered before they are sent.
-    private static let offeredBytes = 256 * 1024
+    private static var offeredBytes: Int { 256 * 1024 }
 
     private struct Prepared {
         var candidate: Candidate
         var operations: [(operation: ItemOperation, send: Send?)]
         /// Chunks that go along.
-        var chunks: [(ChunkID, [UInt8])] = []
+        var chunks: [(id: ChunkID, bytes: [UInt8])] = []
 
-        mutating func add(_ action: ItemOperation.Action, _ send: Send?, at time: Timestamp) {
-            operations.append((ItemOperation(id: .made(at: time), item: candidate.id, action: action), send))
+        mutating func add(_ action: ItemOperation.Action, _ send: Send?, as id: OperationID) {
+            operations.append((ItemOperation(id: id, item: candidate.id, action: action), send))
         }
     }
 
@@ -33,7 +28,7 @@ extension ContainerEngine {
         var bytes = 0
         for send in inOrder(admitted) {
             guard let prepared = try prepare(send, pass) else { continue }
-            let size = prepared.chunks.reduce(0) { $0 + $1.1.count }
+            let size = prepared.chunks.reduce(0) { $0 + $1.bytes.count }
             if operations + prepared.operations.count > Self.operationsPerCommit || bytes + size > Self.commitBytes,
                 !batch.isEmpty
             {
@@ -51,7 +46,7 @@ extension ContainerEngine {
     private func inOrder(_ sends: [PlannedSend]) -> [PlannedSend] {
         func depth(_ send: PlannedSend) -> Int {
             if let found = send.candidate.found {
-                return replica.folders.path(of: found.place.folder)?.names.count ?? 0
+                return device.folders.path(of: found.place.folder)?.names.count ?? 0
             }
             return remotePath(of: send.candidate.id).names.count
         }
@@ -79,16 +74,16 @@ extension ContainerEngine {
         if send.isAnnouncement {
             guard let found = candidate.found, case .unread(let size) = found.content else { return nil }
             // The same again if the answer was lost.
-            let revision = tracker.sending[candidate.id]?.revision ?? .made(at: wallClock)
+            let revision = tracker.sending[candidate.id]?.revision ?? device.newRevision()
             let content = FileContent(revision: revision, content: nil, size: size)
             let place = Place(parent: found.parent, name: found.place.name)
             let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
-            prepared.add(action, nil, at: wallClock)
+            prepared.add(action, nil, as: device.newOperation())
             return prepared
         }
         for action in send.actions {
             guard let operation = try operation(action, candidate, pass) else { return nil }
-            prepared.add(operation, action, at: wallClock)
+            prepared.add(operation, action, as: device.newOperation())
         }
         if let read = candidate.read, !read.chunks.isEmpty {
             let known = try baseChunks(candidate)
@@ -103,7 +98,7 @@ extension ContainerEngine {
     /// Chunks of the revision that this one follows: the cloud has them.
     private func baseChunks(_ candidate: Candidate) throws -> Set<ChunkID> {
         guard case .file(let file)? = candidate.synced?.content, let content = file.content,
-            let manifest = try replica.database.manifest(content)
+            let manifest = try device.manifest(content)
         else { return [] }
         return Set(manifest.entries.map(\.chunk))
     }
@@ -113,7 +108,7 @@ extension ContainerEngine {
         case .create:
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
             let place = Place(parent: found.parent, name: found.place.name)
-            host.beginCreating(found.state.key, candidate.id)
+            device.beginCreating(found.state.key, candidate.id)
             return .create(
                 place: place,
                 content: content,
@@ -174,7 +169,7 @@ extension ContainerEngine {
         {
             return announced.revision
         }
-        return .made(at: wallClock)
+        return device.newRevision()
     }
 
     /// Written down before it leaves.
@@ -185,7 +180,7 @@ extension ContainerEngine {
             let sent = SentRevision(revision: file.revision, content: file.content)
             if tracker.sending[operation.item] != sent { news.append((operation.item, sent)) }
         }
-        try replica.database.write(sending: news)
+        try device.write(sending: news)
         for (item, sent) in news { tracker.sending[item] = sent }
     }
 
@@ -193,43 +188,34 @@ extension ContainerEngine {
 
     private func commit(_ batch: [Prepared], _ pass: Pass) async throws {
         var chunks = batch.flatMap(\.chunks)
-        if chunks.reduce(0, { $0 + $1.1.count }) > Self.offeredBytes {
-            let lacking = Set(try await cloud.missing(container.id, chunks: chunks.map(\.0)))
-            chunks.removeAll { !lacking.contains($0.0) }
+        if chunks.reduce(0, { $0 + $1.bytes.count }) > Self.offeredBytes {
+            let lacking = try await device.missing(chunks.map(\.id))
+            chunks.removeAll { !lacking.contains($0.id) }
         }
-        let frames = await uploader.encode(chunks)
         try noteSending(batch)
         let operations = batch.flatMap { $0.operations.map(\.operation) }
-        let answer = try await cloud.commit(container.id, operations: operations, frames: frames, clock: wallClock)
-        meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
-        guard answer.outcomes.count == operations.count else {
-            throw CloudError.malformed("outcomes are missing from the answer")
-        }
-        var outcomes = answer.outcomes[...]
+        let outcomes = try await device.commit(operations, chunks: chunks)
+        var rest = outcomes[...]
         for prepared in batch {
             for (operation, send) in prepared.operations {
-                guard let outcome = outcomes.popFirst() else { break }
+                guard let outcome = rest.popFirst() else { break }
                 try note(outcome, operation, send, prepared.candidate, pass)
             }
         }
-        if let failure = await resend(batch, pass, known: answer.outcomes) { throw failure }
+        try await resend(batch, outcomes)
     }
 
     /// The cloud lacked chunks that it was thought to have: they are sent, and the item is looked at again.
-    private func resend(_ batch: [Prepared], _ pass: Pass, known outcomes: [OperationOutcome]) async -> CloudError? {
+    private func resend(_ batch: [Prepared], _ outcomes: [OperationOutcome]) async throws {
         var missing: Set<ChunkID> = []
         for case .missingChunks(let chunks) in outcomes { missing.formUnion(chunks) }
-        guard !missing.isEmpty else { return nil }
+        guard !missing.isEmpty else { return }
         let chunks = batch.flatMap { prepared in
-            (prepared.candidate.read?.chunks ?? [:]).filter { missing.contains($0.key) }.map { ($0.key, $0.value) }
-        }.sorted { $0.0 < $1.0 }
-        guard !chunks.isEmpty else { return nil }
-        do throws(CloudError) {
-            try await uploader.send(chunks, token: nil)
-            return nil
-        } catch {
-            return error
-        }
+            (prepared.candidate.read?.chunks ?? [:]).filter { missing.contains($0.key) }.map {
+                (id: $0.key, bytes: $0.value)
+            }
+        }.sorted { $0.id < $1.id }
+        if !chunks.isEmpty { try await device.upload(chunks) }
     }
 
     private func note(
@@ -291,15 +277,20 @@ extension ContainerEngine {
 
     private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
         if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
-            // Its deletion goes in this very pass.
-            candidate.verdict = .again
+            if other.applies.contains(where: { if case .planned(.appear) = $0 { true } else { false } }) {
+                // Others have changed it since: it comes back, and had the name first.
+                candidate.applies = [.aside]
+            } else {
+                // Its deletion goes in this very pass.
+                candidate.verdict = .again
+            }
         } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place {
             // It is elsewhere by now, and that is sent in this very pass. If it waits for this one's name in turn, one of them takes
             // another name on the way.
             crossings[candidate.id, default: 0] += 1
             crossings[rival, default: 0] += 1
             candidate.verdict = .later(.milliseconds(20))
-        } else if let known = try replica.database.remote(rival), !known.isDeleted, candidate.synced != nil {
+        } else if let known = try device.remote(rival), !known.isDeleted, candidate.synced != nil {
             candidate.applies = [.aside]
         } else {
             // The feed is about to say who it is: then they can be compared.

@@ -1,6 +1,4 @@
-import Replica
-package import SystemPackage
-package import UbiquityModel
+package import struct SystemPackage.Errno
 
 /// A change that the engine makes to the tree: one act, checked in the handler of that very act (architecture section 3.5).
 package enum Mutation: Sendable {
@@ -52,9 +50,14 @@ package enum MutationFailure: Error, Hashable, Sendable {
     case system(Errno)
 }
 
+extension Errno {
+    /// ESTALE: something else is there than was expected.
+    package static var stale: Errno { .staleNFSFileHandle }
+}
+
 extension MutationFailure {
     /// What a failed system call of an act means.
-    init(_ error: Errno) {
+    package init(_ error: Errno) {
         switch error {
         // The name, or a folder on the way, is not what it was.
         case .noSuchFileOrDirectory, .fileExists, .notDirectory, .isDirectory, .stale, .tooManySymbolicLinkLevels:
@@ -62,5 +65,16 @@ extension MutationFailure {
         case .directoryNotEmpty: self = .notEmpty
         default: self = .system(error)
         }
+    }
+}
+
+extension LocalEvidence {
+    /// Whether an item is still as it was. Of a folder only the inode counts, since its times move with its entries; of a dataless file
+    /// not the change time, since filling moves it.
+    package func describes(_ state: LocalState) -> Bool {
+        guard key == state.key else { return false }
+        if state.kind == .folder { return true }
+        guard size == state.size, modified == state.modified, isDataless == state.isDataless else { return false }
+        return isDataless || changed == state.changed
     }
 }

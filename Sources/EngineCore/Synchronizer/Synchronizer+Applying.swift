@@ -1,16 +1,14 @@
-import Driver
-import EngineCore
 import Logging
 import Reconciliation
-import Replica
-import SystemPackage
 import UbiquityModel
 
+import struct SystemPackage.Errno
+
 /// What others changed, applied here: prepared beside the tree, published by one rename that checks what it replaces.
-extension ContainerEngine {
+extension Synchronizer {
     /// Applies that run at the same time.
-    private static let width = 8
-    private static let staleDelay = Duration.milliseconds(30)
+    private static var width: Int { 8 }
+    private static var staleDelay: Duration { .milliseconds(30) }
 
     func apply(_ pass: Pass) async {
         let waiting = pass.all.filter { $0.verdict == nil && !$0.applies.isEmpty }
@@ -30,17 +28,29 @@ extension ContainerEngine {
         }
     }
 
-    /// The engine's thread takes each up again where its disk work ends; nothing of the candidates is shared across threads.
-    private func applyTogether(_ group: [Candidate], _ pass: Pass) async {
+    /// The engine takes each up again where its disk work ends; nothing of the candidates is shared across threads.
+    private func applyTogether(
+        _ group: [Candidate],
+        _ pass: Pass,
+        isolation: isolated (any Actor)? = #isolation
+    ) async {
         let ids = group.map(\.id)
-        let box = PassBox(pass)
+        let box = PassBox(synchronizer: self, pass: pass)
         await withTaskGroup(of: Void.self) { tasks in
-            for id in ids { tasks.addTask { await self.applyOne(id, box) } }
+            for id in ids { tasks.addTask { await box.apply(id, isolation: isolation) } }
         }
     }
 
-    private func applyOne(_ id: ItemID, _ box: PassBox) async {
-        if let candidate = box.pass.candidates[id] { await apply(candidate, box.pass) }
+    /// Carries the pass across tasks that all run where the engine does.
+    ///
+    /// `@unchecked Sendable`: nothing but `apply` looks into it, and that runs in the isolation of the pass.
+    private struct PassBox: @unchecked Sendable {
+        let synchronizer: Synchronizer
+        let pass: Pass
+
+        func apply(_ id: ItemID, isolation: isolated (any Actor)?) async {
+            if let candidate = pass.candidates[id] { await synchronizer.apply(candidate, pass) }
+        }
     }
 
     private func isStructural(_ candidate: Candidate) -> Bool {
@@ -59,7 +69,7 @@ extension ContainerEngine {
     }
 
     private func applyDepth(_ candidate: Candidate) -> Int {
-        if let found = candidate.found { return replica.folders.path(of: found.place.folder)?.names.count ?? 0 }
+        if let found = candidate.found { return device.folders.path(of: found.place.folder)?.names.count ?? 0 }
         return remotePath(of: candidate.id).names.count
     }
 
@@ -86,7 +96,7 @@ extension ContainerEngine {
             return
         }
         let place = LocalPlace(folder: folder, name: remote.place.name)
-        guard let path = path(of: place) else {
+        guard let path = device.path(of: place) else {
             candidate.verdict = .later(.seconds(1))
             return
         }
@@ -95,21 +105,18 @@ extension ContainerEngine {
             candidate.verdict = .parked
             return
         }
-        recordPopulated()
-        if candidate.synced == nil, (try? replica.database.synced(candidate.id)) ?? nil != nil {
+        device.recordMade()
+        if candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil {
             // Somebody asked for it meanwhile, and it is here.
             candidate.verdict = .again
             return
         }
-        if remote.isAnnounced, ((try? observe(place)) ?? nil) != nil {
+        if remote.isAnnounced, ((try? device.observe(place)) ?? nil) != nil {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
             return
         }
         guard let staged = await stage(candidate, remote) else { return }
-        if remote.content == .folder, let key = try? replica.staging.observe(staged).key {
-            noteUnpopulated(remote, key)
-        }
         guard
             let state = await perform(
                 .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent),
@@ -120,16 +127,15 @@ extension ContainerEngine {
         else { return }
         await settleApplied(remote, state, place, pass)
         candidate.synced = pass.syncedRow(candidate.id)
-        if remote.content.kind == .file, state.isDataless, isPinned(remote) { fetchWhole(place, state.key) }
+        if remote.content.kind == .file, state.isDataless, device.isPinned(remote) {
+            device.fetchWhole(place, state.key)
+        }
     }
 
     private func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
-        let replica = replica
         // Whoever opens it at once finds its content, although its row is written later.
-        if case .file(let file) = remote.content { downloader.known.note(file.revision, of: remote.id) }
-        do {
-            return try await BlockingPool.shared.run { try Preparation.stage(remote, in: replica) }
-        } catch {
+        if case .file(let file) = remote.content { device.noteRevision(file.revision, of: remote.id) }
+        do { return try await device.stage(remote) } catch {
             noteDiskProblem(candidate, error)
             return nil
         }
@@ -137,7 +143,7 @@ extension ContainerEngine {
 
     /// New content for what is here. Dataless stays dataless; what is whole is downloaded first.
     private func replace(_ candidate: Candidate, _ pass: Pass) async {
-        guard let remote = candidate.remote, let found = candidate.found, let path = path(of: found.place) else {
+        guard let remote = candidate.remote, let found = candidate.found, let path = device.path(of: found.place) else {
             candidate.verdict = .again
             return
         }
@@ -148,8 +154,20 @@ extension ContainerEngine {
                 candidate.verdict = .later(.seconds(5))
                 return
             }
-            guard let name = await wholeContent(candidate, remote, file, found) else { return }
-            staged = name
+            let wanted = WantedContent(
+                remote: remote,
+                file: file,
+                place: found.place,
+                key: found.state.key,
+                row: candidate.synced,
+                works: candidate.works
+            )
+            switch await device.wholeContent(wanted) {
+            case .staged(let name): staged = name
+            case .not(let verdict):
+                candidate.verdict = verdict
+                return
+            }
         } else {
             guard let name = await stage(candidate, remote) else { return }
             staged = name
@@ -164,20 +182,22 @@ extension ContainerEngine {
             )
         else { return }
         if let old = candidate.synced, case .file(let file) = old.content {
-            downloader.known.note(file.revision, of: candidate.id)
+            device.noteRevision(file.revision, of: candidate.id)
         }
         await settleApplied(remote, state, found.place, pass)
         candidate.found?.state = state
         if var row = pass.syncedRow(candidate.id) {
-            // The place is a step of its own.
-            row.place = candidate.synced?.place ?? row.place
+            // The place is a step of its own, unless both sides have moved it there.
+            if Place(parent: found.parent, name: found.place.name) != remote.place {
+                row.place = candidate.synced?.place ?? row.place
+            }
             replaceRow(row, pass)
             candidate.synced = row
         }
     }
 
     private func move(_ candidate: Candidate, to target: Place, _ pass: Pass) async {
-        guard let found = candidate.found, var row = candidate.synced, let from = path(of: found.place),
+        guard let found = candidate.found, var row = candidate.synced, let from = device.path(of: found.place),
             let folder = localFolder(of: target.parent, pass)
         else {
             candidate.verdict = .later(.milliseconds(200))
@@ -196,7 +216,7 @@ extension ContainerEngine {
         }
         guard let state = result.state else { return }
         let place = LocalPlace(folder: folder, name: target.name)
-        if state.kind == .folder { replica.folders.move(state.key, parent: folder, name: target.name) }
+        if state.kind == .folder { device.folders.move(state.key, parent: folder, name: target.name) }
         tracker.refusedMoves.remove(candidate.id)
         row.place = target
         if result.isUnchanged {
@@ -213,35 +233,32 @@ extension ContainerEngine {
         if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
     }
 
-    func noteWritten(_ place: LocalPlace) {
-        tracker.changeCount += 1
-        tracker.changedAt[place] = tracker.changeCount
-        tracker.aspects[place, default: []].formUnion(.content)
-        handle(.changed(place, isOpen: false))
-    }
-
     /// The name that an item shall get is another's, which is to move as well: two that swapped names wait for each other. One of
     /// them goes out of the way, under a name that is never taken for a user's.
     private func makeRoom(_ candidate: Candidate, _ found: Candidate.Found, _ folder: InodeKey, _ target: Place) async {
         guard !TransitionalName.matches(found.place.name),
-            let occupant = (try? observe(LocalPlace(folder: folder, name: target.name))) ?? nil
+            let occupant = (try? device.observe(LocalPlace(folder: folder, name: target.name))) ?? nil
         else { return }
         if occupant.kind == .other {
             noteProblem(candidate, "something that cannot be synced has its name")
             candidate.verdict = .failed
             return
         }
-        let rows = (try? replica.database.synced(key: occupant.key)) ?? []
+        let rows = (try? device.synced(key: occupant.key)) ?? []
         let leaves = rows.contains { row in
-            guard row.place == target, let remote = (try? replica.database.remote(row.id)) ?? nil else { return false }
+            guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
             return !remote.isDeleted && remote.place != row.place
         }
-        guard leaves, let name = TransitionalName.of(candidate.id), let path = path(of: found.place) else { return }
+        guard leaves, let name = TransitionalName.of(candidate.id), let path = device.path(of: found.place) else {
+            return
+        }
         let mutation = found.rename(to: name)
-        guard case .success(let result)? = await act(mutation, path), let state = result.state else { return }
+        guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
+            return
+        }
         let place = LocalPlace(folder: found.place.folder, name: name)
         if state.kind == .folder {
-            replica.folders.move(state.key, parent: place.folder, name: name)
+            device.folders.move(state.key, parent: place.folder, name: name)
         } else {
             tracker.moves[state.key] = place
         }
@@ -249,7 +266,9 @@ extension ContainerEngine {
     }
 
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
-        guard let found = candidate.found, var row = candidate.synced, let path = path(of: found.place) else { return }
+        guard let found = candidate.found, var row = candidate.synced, let path = device.path(of: found.place) else {
+            return
+        }
         var extended: (set: [[UInt8]: [UInt8]], remove: [[UInt8]])?
         if let wanted = changes.extended {
             let removed = found.attributes.extended.keys.filter { wanted[$0] == nil }
@@ -274,7 +293,7 @@ extension ContainerEngine {
     }
 
     private func vanish(_ candidate: Candidate, _ pass: Pass) async {
-        guard let found = candidate.found, let path = path(of: found.place) else {
+        guard let found = candidate.found, let path = device.path(of: found.place) else {
             pass.changes.removals.append(candidate.id)
             return
         }
@@ -286,7 +305,7 @@ extension ContainerEngine {
             isFolder: isFolder
         )
         guard await performed(mutation, path, candidate, pass) else { return }
-        if isFolder { replica.folders.remove(found.state.key) }
+        if isFolder { device.folders.remove(found.state.key) }
         pass.changes.upserts.removeAll { $0.id == candidate.id }
         pass.changes.removals.append(candidate.id)
         pass.foldersTouched.insert(found.place.folder)
@@ -294,17 +313,17 @@ extension ContainerEngine {
 
     /// The local item takes the next free name, and is looked at anew under it.
     private func moveAside(_ candidate: Candidate, _ pass: Pass) async {
-        guard let found = candidate.found, let path = path(of: found.place) else { return }
+        guard let found = candidate.found, let path = device.path(of: found.place) else { return }
         for number in 2..<10_000 {
             let name = found.place.name.numbered(number)
             let place = LocalPlace(folder: found.place.folder, name: name)
-            let isTaken = (try? observe(place)) ?? nil != nil
+            let isTaken = (try? device.observe(place)) ?? nil != nil
             let isTakenThere =
-                ((try? replica.database.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
+                ((try? device.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
             guard !isTaken, !isTakenThere else { continue }
             let mutation = found.rename(to: name)
             guard let state = await perform(mutation, path, candidate) else { return }
-            if state.kind == .folder { replica.folders.move(state.key, parent: place.folder, name: name) }
+            if state.kind == .folder { device.folders.move(state.key, parent: place.folder, name: name) }
             if candidate.synced != nil { tracker.moves[state.key] = place }
             tracker.aspects[place, default: []].formUnion([.entry, .content])
             handle(.changed(place, isOpen: false))
@@ -331,23 +350,23 @@ extension ContainerEngine {
         _ candidate: Candidate,
         staged: String? = nil
     ) async -> MutationResult? {
-        switch await act(mutation, path) {
+        switch await device.perform(mutation, at: path) {
         case .success(let result):
             staleCounts[candidate.id] = nil
             return result
         case .failure(let failure):
-            if let staged { discard(staged) }
+            if let staged { device.discard(staged) }
             note(failure, candidate)
             return nil
         case nil:
-            if let staged { discard(staged) }
+            if let staged { device.discard(staged) }
             waitForClaim(path, candidate)
             return nil
         }
     }
 
     private func performed(_ mutation: Mutation, _ path: ItemPath, _ candidate: Candidate, _ pass: Pass) async -> Bool {
-        switch await act(mutation, path) {
+        switch await device.perform(mutation, at: path) {
         case .success: return true
         case .failure(.notEmpty):
             noteNotEmpty(candidate)
@@ -361,25 +380,9 @@ extension ContainerEngine {
         }
     }
 
-    /// `nil`: a program's claim covers the item.
-    private func act(_ mutation: Mutation, _ path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
-        guard let mount else { return .failure(.stale) }
-        guard let token = claims.begin(engineWrite: path) else { return nil }
-        let result = await withCheckedContinuation { continuation in
-            mount.apply(mutation) { continuation.resume(returning: $0) }
-        }
-        claims.end(token)
-        return result
-    }
-
     private func waitForClaim(_ path: ItemPath, _ candidate: Candidate) {
         candidate.verdict = .later(.seconds(30))
-        let claims = claims
-        let works = candidate.works
-        Task {
-            await claims.whenFree(path)
-            for work in works { self.handle(.woken(work)) }
-        }
+        device.wake(candidate.works, whenFree: path)
     }
 
     private func note(_ failure: MutationFailure, _ candidate: Candidate) {
@@ -400,9 +403,8 @@ extension ContainerEngine {
         }
     }
 
-    func noteDiskProblem(_ candidate: Candidate, _ error: any Error) {
-        let isFull = error as? Errno == .noSpace || error as? Errno == .diskQuotaExceeded
-        noteProblem(candidate, isFull ? "no space left on this device" : "cannot be applied here: \(error)")
+    private func noteDiskProblem(_ candidate: Candidate, _ error: any Error) {
+        noteProblem(candidate, EngineCore.reason(error))
         candidate.verdict = .failed
     }
 
@@ -410,30 +412,22 @@ extension ContainerEngine {
     private func noteNotEmpty(_ candidate: Candidate) {
         guard let found = candidate.found else { return }
         var somethingIsNew = true
-        if let folder = try? replica.tree.openFolder(key: found.state.key),
-            let names = try? replica.tree.names(in: folder.raw)
-        {
+        var names: [Name] = []
+        if (try? device.forEachEntry(of: found.state.key) { name, _ in names.append(name) }) != nil {
             somethingIsNew = names.contains { name in
-                guard let row = try? replica.database.synced(at: Place(parent: candidate.id, name: name)) else {
-                    return true
-                }
-                return (try? replica.database.remote(row.id))??.isDeleted != true
+                guard let row = try? device.synced(at: Place(parent: candidate.id, name: name)) else { return true }
+                return (try? device.remote(row.id))??.isDeleted != true
             }
         }
         if somethingIsNew { tracker.revivals.insert(candidate.id) }
         candidate.verdict = .later(.milliseconds(50))
     }
 
-    private func discard(_ staged: String) {
-        let staging = replica.staging
-        BlockingPool.shared.submit { try? staging.remove(staged) }
-    }
-
     // MARK: Recording
 
     private func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
         if state.kind == .folder {
-            replica.folders.insert(state.key, parent: place.folder, name: place.name)
+            device.folders.insert(state.key, parent: place.folder, name: place.name)
             pass.localFolders[remote.id] = state.key
         }
         replaceRow(SyncedItem(remote, local: LocalEvidence(state)), pass)
@@ -447,15 +441,7 @@ extension ContainerEngine {
     }
 
     private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
-        pass.localFolders[item] ?? populatedFolder(item)
-    }
-
-    /// A value that carries the pass across tasks that all run on the engine's own thread.
-    ///
-    /// `@unchecked Sendable`: only methods of the engine look into it, and those run on its executor.
-    private struct PassBox: @unchecked Sendable {
-        let pass: Pass
-        init(_ pass: Pass) { self.pass = pass }
+        pass.localFolders[item] ?? device.populatedFolder(item)
     }
 }
 
@@ -468,5 +454,13 @@ extension Candidate.Found {
             toName: name,
             expecting: LocalEvidence(state)
         )
+    }
+}
+
+extension EngineCore {
+    /// For people: why something cannot be changed here.
+    package static func reason(_ error: any Error) -> String {
+        let isFull = error as? Errno == .noSpace || error as? Errno == .diskQuotaExceeded
+        return isFull ? "no space left on this device" : "cannot be applied here: \(error)"
     }
 }

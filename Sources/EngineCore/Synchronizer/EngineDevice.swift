@@ -1,0 +1,148 @@
+package import UbiquityModel
+
+/// What the engine asks of its device and its cloud while it sends and applies. With `DeviceView`, everything that the synchronizer reads
+/// and does goes through here, so that the device service and the simulator run the same code.
+///
+/// What is asynchronous goes on where its caller runs; other work of the engine may come between.
+package protocol EngineDevice: DeviceView, SendableMetatype {
+    // MARK: Clock and chance
+
+    /// The time of day, for edit times and the server's correction of clocks.
+    var wallClock: Timestamp { get }
+    func newOperation() -> OperationID
+    func newRevision() -> RevisionID
+
+    // MARK: Effects
+
+    /// Everything but `loadPending`, which needs no device.
+    func perform(_ effect: EngineCore.Effect)
+
+    // MARK: The state database
+
+    func manifest(_ content: ContentID) throws -> Manifest?
+    func remoteChildren(of folder: ItemID) throws -> [RemoteItem]
+    /// Items that differ between what was agreed on and what the cloud has, in the order of their ids.
+    func differing(after last: ItemID?, limit: Int) throws -> [ItemID]
+    /// Before it leaves: what is sent, and as which revision.
+    func write(sending: [(item: ItemID, sent: SentRevision)]) throws
+    /// The deletions that wait for somebody's word are these.
+    func write(held: Set<ItemID>) throws
+    /// Items of the container, here or in the cloud only.
+    func itemCount() throws -> Int
+    /// Makes files and names durable, then writes what a pass has achieved.
+    /// - Throws: when the disk does not write, or the database.
+    func record(_ record: PassRecord) async throws
+
+    /// Takes deletions out of the log that have not been done.
+    func unlog(_ deletions: [DeletionEntry]) throws
+
+    // MARK: The backing tree
+
+    /// Where folders are; whoever moves one says so here.
+    var folders: FolderIndex { get }
+    /// What lies in a folder, one after the other; without a state, what cannot be looked at.
+    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws
+    /// Makes what is to appear, beside the tree: a folder, a symlink, an empty file or a placeholder. Before a folder can be looked into,
+    /// it is known if all in it is in the cloud only.
+    /// - Returns: by what name it is published.
+    func stage(_ remote: RemoteItem) async throws -> String
+    /// New content for a file that is whole here, brought together beside the tree.
+    func wholeContent(_ wanted: WantedContent) async -> WholeContent
+    /// What was staged is not wanted any more.
+    func discard(_ staged: String)
+    /// One act, which checks that it finds what is expected.
+    /// - Returns: `nil` while a program's claim covers the path.
+    func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>?
+    /// A content is about to be here, or has been replaced, of which somebody may ask by its revision alone.
+    func noteRevision(_ revision: RevisionID, of item: ItemID)
+
+    // MARK: Folders in the cloud only
+
+    /// The local folder of an item, made now if it is in the cloud only, with all folders above it.
+    func populatedFolder(_ item: ItemID) -> InodeKey?
+    func isPinned(_ item: RemoteItem) -> Bool
+
+    // MARK: Programs
+
+    func hasWriter(_ key: InodeKey) -> Bool
+    /// What is written from now on is told anew.
+    func collectDirty(_ key: InodeKey)
+    /// No program's claim forbids to read there.
+    func mayRead(_ path: ItemPath) -> Bool
+    /// Wakes the work when asking again about a path is worth it.
+    func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath)
+    /// Puts a deletion into the log. One that cannot be written brings the item back instead of ending it: never the other way round.
+    func log(_ deletion: DeletionEntry)
+    /// The item that the inode is about to become in the cloud.
+    func itemBeingCreated(_ key: InodeKey) -> ItemID?
+    /// The file is about to be sent as a new item: from now on the cloud may have it.
+    func beginCreating(_ key: InodeKey, _ item: ItemID)
+
+    // MARK: Contents and the cloud
+
+    /// Files up to this size, in bytes, are read within a pass and travel inside the commit.
+    static var smallFile: Int64 { get }
+    /// Reads small files whole, side by side.
+    /// - Returns: one for each, in their order.
+    func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>]
+    /// Begins to read and send a large file beside the passes; `Synchronizer.transferEnded` follows.
+    func beginTransfer(_ file: WantedFile, of item: ItemID, _ works: Set<EngineCore.Work>)
+    /// Those of the chunks that the cloud lacks.
+    func missing(_ chunks: [ChunkID]) async throws -> Set<ChunkID>
+    /// Sends those of the chunks that the cloud lacks.
+    func upload(_ chunks: [(id: ChunkID, bytes: [UInt8])]) async throws
+    /// - Returns: an outcome for each operation.
+    func commit(
+        _ operations: [ItemOperation],
+        chunks: [(id: ChunkID, bytes: [UInt8])]
+    ) async throws -> [OperationOutcome]
+    /// Whether it is the connection, or the server, that failed. If so, the device draws the consequences.
+    func connectionFailed(_ error: any Error) -> Bool
+}
+
+/// A file whose content is to be read.
+package struct WantedFile: Sendable {
+    package var place: LocalPlace
+    /// As it was when it was looked at: it is read only if it is that still.
+    package var state: LocalState
+    /// Somebody has it open: it may be written while it is read.
+    package var hasWriter: Bool
+}
+
+/// Why a file could not be read.
+package enum ReadFailure: Error {
+    /// Written meanwhile, replaced, gone: look again.
+    case changed
+    case unreadable(String)
+}
+
+/// Content that replaces a whole file's.
+package struct WantedContent: Sendable {
+    package var remote: RemoteItem
+    package var file: FileContent
+    package var place: LocalPlace
+    package var key: InodeKey
+    package var row: SyncedItem?
+    package var works: Set<EngineCore.Work>
+}
+
+package enum WholeContent: Sendable {
+    /// Ready to be published under this name.
+    case staged(String)
+    case not(EngineCore.Verdict)
+}
+
+/// What a pass has achieved, to be written down.
+package struct PassRecord: Sendable {
+    /// Rows, once what they describe is durable.
+    package var changes: SyncedChanges
+    /// What the cloud answered: written in any case.
+    package var answered: [RemoteItem]
+    package var manifests: [ContentID: Manifest]
+    /// Local files whose rows are written: made durable before.
+    package var written: [LocalPlace]
+    /// Folders whose entries the engine changed.
+    package var folders: Set<InodeKey>
+    /// Items whose deletion the cloud has taken.
+    package var deletions: [ItemID]
+}

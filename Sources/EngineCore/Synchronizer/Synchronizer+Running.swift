@@ -1,0 +1,154 @@
+import Logging
+import Reconciliation
+import UbiquityModel
+
+/// A pass: look, decide, read, send, apply, record. Long transfers are started here and go on beside.
+extension Synchronizer {
+    /// - Parameter works: What `EngineCore` asked a pass for. What programs did until now has been noted.
+    package func run(_ works: [Work]) async {
+        isRunningPass = true
+        passCount += 1
+        behindWriters.subtract(works)
+        let pass = Pass(seenUpTo: tracker.changeCount)
+        for work in works {
+            do { try tracker.collect(work, into: pass) } catch {
+                logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
+                pass.verdicts[work] = .failed
+            }
+        }
+        do {
+            await readSmallFiles(pass)
+            let decided = tracker.decide(pass)
+            for candidate in decided.transfers { beginTransfer(candidate) }
+            try await send(decided.sends, pass)
+            await apply(pass)
+            try await record(pass)
+        } catch  where device.connectionFailed(error) {
+            logger.info("a pass ended early", metadata: ["why": "\(error)"])
+            await recordWhatWasDone(pass)
+            for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
+        } catch {
+            logger.error("a pass failed", metadata: ["why": "\(error)"])
+            // What is not written down is looked at again, whatever came of it.
+            for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
+        }
+        isRunningPass = false
+        let (verdicts, changed) = tracker.settle(pass, works)
+        if notesFinished {
+            for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
+        }
+        for place in changed { handle(.changed(place, isOpen: false)) }
+        handle(.passEnded(verdicts))
+    }
+
+    // MARK: Recording
+
+    /// A row of the synced tree is written only after the inode that it describes, with its data and its name, is durable; a lost row is
+    /// harmless, since equal content is agreement (architecture section 4, "Order").
+    private func record(_ pass: Pass) async throws {
+        guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
+        let record = PassRecord(
+            changes: pass.changes,
+            answered: pass.answered,
+            manifests: pass.manifests,
+            written: pass.written,
+            folders: pass.foldersTouched,
+            deletions: pass.committedDeletions
+        )
+        try await device.record(record)
+        if !pass.answered.isEmpty || !pass.changes.removals.isEmpty { handle(.remoteChanged) }
+    }
+
+    /// After a lost connection: what was committed before stays committed.
+    private func recordWhatWasDone(_ pass: Pass) async {
+        do { try await record(pass) } catch {
+            logger.error("what was synced is not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads the small files whose content must be known.
+    private func readSmallFiles(_ pass: Pass) async {
+        var candidates: [Candidate] = []
+        var wanted: [WantedFile] = []
+        for candidate in pass.all where candidate.verdict == nil && candidate.read == nil {
+            guard let found = candidate.found, case .unread(let size) = found.content else { continue }
+            if let known = uploaded[found.place], known.state == found.state {
+                candidate.read = known
+                uploaded[found.place] = nil
+                continue
+            }
+            if let wait = quietWait(candidate, found) {
+                candidate.verdict = wait
+                continue
+            }
+            guard size <= Device.smallFile else { continue }
+            candidates.append(candidate)
+            wanted.append(toRead(found))
+        }
+        guard !wanted.isEmpty else { return }
+        for (candidate, result) in zip(candidates, await device.read(wanted)) { note(result, candidate) }
+    }
+
+    private func toRead(_ found: Candidate.Found) -> WantedFile {
+        device.collectDirty(found.state.key)
+        return WantedFile(place: found.place, state: found.state, hasWriter: device.hasWriter(found.state.key))
+    }
+
+    private func note(_ result: Result<ReadContent, ReadFailure>, _ candidate: Candidate) {
+        switch result {
+        case .success(let content):
+            candidate.read = content
+            candidate.found?.state = content.state
+            candidate.found?.attributes.modified = content.state.modified
+            candidate.found?.attributes.mode = content.state.mode
+        case .failure(.changed):
+            candidate.verdict = .later(.milliseconds(50))
+        case .failure(.unreadable(let why)):
+            noteProblem(candidate, "cannot be read: \(why)")
+            candidate.verdict = .failed
+        }
+    }
+
+    /// Starts reading and sending a large file beside the passes.
+    private func beginTransfer(_ candidate: Candidate) {
+        guard let found = candidate.found else { return }
+        device.beginTransfer(toRead(found), of: candidate.id, candidate.works)
+    }
+
+    /// A file that somebody is still writing, or a database that is in use, is left alone until it has been quiet.
+    private func quietWait(_ candidate: Candidate, _ found: Candidate.Found) -> Verdict? {
+        if tracker.snapshots.contains(found.place) { return nil }
+        if let path = device.path(of: found.place), !device.mayRead(path) {
+            device.wake(candidate.works, whenFree: path)
+            return .later(.seconds(30))
+        }
+        let age = age(of: found.state)
+        if device.hasWriter(found.state.key), age < EngineCore.quietPeriod {
+            waitingForClose[found.state.key, default: []].formUnion(candidate.works)
+            return .later(EngineCore.quietPeriod - age)
+        }
+        return databaseWait(found.place)
+    }
+
+    /// SQLite's files go together, when none has a writable handle and all have been quiet for a while.
+    private func databaseWait(_ place: LocalPlace) -> Verdict? {
+        let base = LocalOnly.databaseOfCompanion(place.name) ?? place.name
+        let companions = LocalOnly.databaseCompanions(of: base).compactMap { name in
+            (try? device.observe(LocalPlace(folder: place.folder, name: name))) ?? nil
+        }
+        guard !companions.isEmpty else { return nil }
+        let database = (try? device.observe(LocalPlace(folder: place.folder, name: base))) ?? nil
+        for state in companions + (database.map { [$0] } ?? []) {
+            if device.hasWriter(state.key) { return .later(EngineCore.quietPeriod) }
+            let age = age(of: state)
+            if age < EngineCore.quietPeriod { return .later(EngineCore.quietPeriod - age) }
+        }
+        return nil
+    }
+
+    private func age(of state: LocalState) -> Duration {
+        .nanoseconds(max(0, device.wallClock.nanoseconds - state.modified.nanoseconds))
+    }
+}

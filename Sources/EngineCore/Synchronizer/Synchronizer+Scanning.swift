@@ -1,0 +1,98 @@
+import Logging
+import UbiquityModel
+
+/// Comparing the backing tree with the synced tree, after a stop that was not clean.
+extension Synchronizer {
+    /// Learns where all folders are, and (after an unclean stop) marks every place that differs from its synced row.
+    package func scan(onlyFolders: Bool) throws {
+        device.folders.removeAll()
+        var folders: [(key: InodeKey, item: ItemID?)] = [(device.rootKey, .root)]
+        var missing: [SyncedItem] = []
+        while let folder = folders.popLast() {
+            try scanFolder(folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders, &missing)
+        }
+        for folder in missing where folder.local.map({ device.folders.entry($0.key) == nil }) ?? true {
+            // No place leads to what lay in it.
+            let lost = try device.syncedSubtree(of: folder.id).map(\.id)
+            handle(.pendingLoaded(lost, isLast: false))
+        }
+    }
+
+    private func scanFolder(
+        _ key: InodeKey,
+        item: ItemID?,
+        onlyFolders: Bool,
+        into folders: inout [(key: InodeKey, item: ItemID?)],
+        _ missing: inout [SyncedItem]
+    ) throws {
+        var rows: [Name: SyncedItem] = [:]
+        if let item { for row in try device.syncedChildren(of: item) { rows[row.place.name] = row } }
+        do {
+            try device.forEachEntry(of: key) { name, state in
+                do {
+                    let row = rows.removeValue(forKey: name)
+                    guard let state else { return }
+                    if !onlyFolders { try compare(state, row, at: LocalPlace(folder: key, name: name)) }
+                    if state.kind == .folder {
+                        device.folders.insert(state.key, parent: key, name: name)
+                        folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
+                    }
+                } catch {
+                    throw Unanswered(error: error)
+                }
+            }
+        } catch let error as Unanswered {
+            throw error.error
+        } catch {
+            // What it has told until then is taken; of the rest nothing is known, so nothing is missing.
+            logger.error(
+                "a folder cannot be read",
+                metadata: ["path": "\(String(describing: device.folders.path(of: key)))", "why": "\(error)"]
+            )
+            return
+        }
+        guard !onlyFolders else { return }
+        for (name, row) in rows.sorted(by: { $0.key < $1.key }) {
+            markScanned(LocalPlace(folder: key, name: name))
+            if row.content == .folder { missing.append(row) }
+        }
+    }
+
+    /// The database did not answer, which is not the folder's fault.
+    private struct Unanswered: Error { var error: any Error }
+
+    private func compare(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws {
+        try withdrawDeletion(of: state.key, row)
+        guard state.kind != .other else { return }
+        if row?.local?.key != state.key, state.linkCount == 1 || state.kind == .folder,
+            try !device.synced(key: state.key).isEmpty
+        {
+            // It was moved while nobody looked.
+            tracker.moves[state.key] = place
+        }
+        if !matches(state, row) { markScanned(place) }
+    }
+
+    /// The deletion was announced and not done before this device died. Left in the log, it would prove a later accident to be an act.
+    private func withdrawDeletion(of key: InodeKey, _ row: SyncedItem?) throws {
+        var entries = [DeletionEntry.inode(key)]
+        if let row, row.local?.key == key { entries.append(.item(row.id)) }
+        entries.removeAll { !device.isLogged($0) }
+        if !entries.isEmpty { try device.unlog(entries) }
+    }
+
+    private func folderItem(_ key: InodeKey) throws -> ItemID? {
+        try device.synced(key: key).first { if case .folder = $0.content { true } else { false } }?.id
+    }
+
+    private func matches(_ state: LocalState, _ row: SyncedItem?) -> Bool {
+        guard let row, let local = row.local, local.key == state.key else { return false }
+        if state.kind == .folder { return row.attributes.mode == state.mode }
+        return local == LocalEvidence(state)
+    }
+
+    private func markScanned(_ place: LocalPlace) {
+        tracker.aspects[place, default: []].formUnion([.content, .entry])
+        handle(.changed(place, isOpen: false))
+    }
+}

@@ -1,0 +1,209 @@
+package import Logging
+import Reconciliation
+package import UbiquityModel
+
+/// One container on one device, without its I/O: performs what `EngineCore`, `ItemTracker` and `Planner` decide, by way of the device.
+///
+/// 1. Before the start, `scan`: what changed while nobody looked.
+/// 2. Programs' changes come by `note`, what the cloud tells by `handle(.remoteChanged)` after it was written down, and the connection's
+///    fate by `handle`.
+/// 3. Each *pass* (`run`) takes what is ready, looks at the three trees, reads, sends, applies and records. One runs at a time; long
+///    transfers go on beside it.
+///
+/// Not thread-safe: it belongs to one engine, and runs where that does. No I/O, clock or randomness of its own.
+package final class Synchronizer<Device: EngineDevice> {
+    package typealias Work = EngineCore.Work
+    package typealias Verdict = EngineCore.Verdict
+
+    package let device: Device
+    package let tracker: ItemTracker<Device>
+    package var core = EngineCore()
+    let logger: Logger
+    /// Nothing is begun any more.
+    package var isStopping = false
+    package private(set) var changedWhileStopping = false
+    private var pendingCursor: ItemID?
+
+    // MARK: What passes remember
+
+    /// Large contents that have been sent and wait for the pass that commits them.
+    var uploaded: [LocalPlace: ReadContent] = [:]
+    /// How often in a row an item was not as expected when it was to be changed.
+    var staleCounts: [ItemID: Int] = [:]
+    /// How often in a row a move was refused because the name is another's that is itself on the move.
+    var crossings: [ItemID: Int] = [:]
+    package var isRunningPass = false
+    /// Passes so far, and for each piece of work the last one that finished it; noted while `notesFinished`.
+    package var passCount = 0
+    package var finishedIn: [Work: Int] = [:]
+    package var notesFinished = false
+    /// Changes of others that wait for a program to close the file.
+    package var behindWriters: Set<Work> = []
+    /// Work that waits for a writer to close the file.
+    var waitingForClose: [InodeKey: Set<Work>] = [:]
+    package var deletionGuard = DeletionGuard()
+    package var heldDeletions: Set<ItemID> = []
+    /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
+    var admittedDeletions: Set<ItemID> = []
+    /// How often the cloud has kept a folder as not empty in which nothing is known to lie.
+    var unexplainedFolders: [ItemID: Int] = [:]
+
+    package init(device: Device, logger: Logger) {
+        self.device = device
+        self.logger = logger
+        tracker = ItemTracker(view: device)
+    }
+
+    // MARK: Driving the core
+
+    package func handle(_ event: EngineCore.Event) {
+        guard !isStopping else { return }
+        for effect in core.handle(event, at: device.now) {
+            if effect == .loadPending { loadPending() } else { device.perform(effect) }
+        }
+    }
+
+    private func loadPending() {
+        do {
+            let ids = try device.differing(after: pendingCursor, limit: EngineCore.passLimit)
+            pendingCursor = ids.count < EngineCore.passLimit ? nil : ids.last
+            handle(.pendingLoaded(ids, isLast: ids.count < EngineCore.passLimit))
+        } catch {
+            logger.error("the device's database cannot be read", metadata: ["why": "\(error)"])
+            handle(.pendingLoaded([], isLast: true))
+        }
+    }
+
+    /// The cloud's state of these items has been written down.
+    package func remoteWritten(_ items: [RemoteItem]) {
+        // Also what a pass has at this moment, and is about to park.
+        if core.parkedCount > 0 || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
+        if !items.isEmpty { handle(.remoteChanged) }
+    }
+
+    // MARK: What programs do
+
+    package func note(_ change: LocalChange) {
+        if isStopping { changedWhileStopping = true }
+        logReplacingRename(change)
+        let place = LocalPlace(folder: change.parent, name: change.name)
+        tracker.changeCount += 1
+        tracker.changedAt[place] = tracker.changeCount
+        tracker.aspects[place, default: []].formUnion(change.aspects)
+        if change.aspects.contains(.content) { tracker.editedAt[place] = device.wallClock }
+        tracker.vanished.remove(place)
+        if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
+            tracker.freshDeletions.insert(key)
+        }
+        if let from = change.movedFrom {
+            noteLeft(LocalPlace(folder: from.parent, name: from.name), change.key, for: place)
+        }
+        let isOpen = change.key.map { device.hasWriter($0) } ?? false
+        handle(.changed(place, isOpen: isOpen && !change.isFolder))
+        if !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key {
+            tracker.linkedChanges[key] = tracker.changeCount
+            noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
+        }
+    }
+
+    private func noteLeft(_ old: LocalPlace, _ key: InodeKey?, for place: LocalPlace) {
+        tracker.changedAt[old] = tracker.changeCount
+        // What was written under the old name goes along.
+        tracker.aspects[place, default: []].formUnion(tracker.aspects[old] ?? [])
+        if let edited = tracker.editedAt[old] { tracker.editedAt[place] = edited }
+        tracker.aspects[old, default: []].formUnion(.entry)
+        tracker.vanished.insert(old)
+        if let key { tracker.moves[key] = place }
+        handle(.changed(old, isOpen: false))
+    }
+
+    /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
+    private func logReplacingRename(_ change: LocalChange) {
+        guard change.replacesAnother, let from = change.movedFrom, let key = change.key else { return }
+        // After the items are in the log.
+        defer { try? device.unlog([.replacing(key)]) }
+        guard !change.isFolder, let parent = (try? tracker.knownItem(of: change.parent)) ?? nil,
+            let target = (try? device.synced(at: Place(parent: parent, name: change.name)))??.id
+        else { return }
+        for row in (try? device.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name {
+            device.log(.item(row.id))
+        }
+        // On its way to the cloud at this moment, under a name that is gone by now.
+        if let creating = device.itemBeingCreated(key), creating != target { device.log(.item(creating)) }
+    }
+
+    /// A file with several names is several items: each is looked at.
+    private func noteOtherNames(
+        of key: InodeKey,
+        except place: LocalPlace,
+        _ changed: LocalChange.Aspects,
+        isOpen: Bool
+    ) {
+        guard let rows = try? device.synced(key: key) else { return }
+        for row in rows {
+            guard let folder = tracker.folderKey(of: row.place.parent) else { continue }
+            let other = LocalPlace(folder: folder, name: row.place.name)
+            guard other != place else { continue }
+            // A new name changes the inode's change time and nothing else.
+            tracker.changedAt[other] = tracker.changeCount
+            tracker.aspects[other, default: []].formUnion(changed.union(.attributes))
+            handle(.changed(other, isOpen: isOpen))
+        }
+    }
+
+    /// The engine itself may have found bytes there that nobody told of.
+    package func noteWritten(_ place: LocalPlace) {
+        tracker.changeCount += 1
+        tracker.changedAt[place] = tracker.changeCount
+        tracker.aspects[place, default: []].formUnion(.content)
+        handle(.changed(place, isOpen: false))
+    }
+
+    /// The last writable handle of a file is closed.
+    package func writerClosed(_ key: InodeKey) {
+        for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
+    }
+
+    /// Work goes on when the file's last writer has closed it.
+    package func wait(_ works: Set<Work>, forWriterOf key: InodeKey) {
+        waitingForClose[key, default: []].formUnion(works)
+        behindWriters.formUnion(works)
+    }
+
+    /// A large file's content has been sent (`content`), or could not be.
+    package func transferEnded(
+        _ item: ItemID,
+        at place: LocalPlace,
+        _ works: Set<Work>,
+        content: ReadContent?,
+        _ verdict: Verdict
+    ) {
+        if let content { uploaded[place] = content }
+        transferEnded(item, works, verdict)
+    }
+
+    /// A transfer beside the passes has ended.
+    package func transferEnded(_ item: ItemID, _ works: Set<Work>, _ verdict: Verdict) {
+        tracker.transferring.remove(item)
+        // Each piece of work that led to the item waits for this.
+        for work in works.sorted() { handle(.transferEnded(work, verdict)) }
+    }
+
+    // MARK: Items and places
+
+    /// For people: the path of an item by the remote tree, as far as it is known.
+    package func remotePath(of item: ItemID) -> ItemPath {
+        var names = [Name]()
+        var current = item
+        while current != .root, names.count < 1000 {
+            guard let row = (try? device.remote(current)) ?? nil else { break }
+            names.append(row.place.name)
+            current = row.place.parent
+        }
+        return ItemPath(names.reversed())
+    }
+
+    func noteProblem(_ candidate: Candidate, _ reason: String) {
+        device.noteProblem(candidate.id, at: candidate.found?.place, reason)
+    }
+}

@@ -1,0 +1,169 @@
+import Chunking
+import CloudClient
+import Driver
+import EngineCore
+import Glibc
+import Replica
+import SystemPackage
+import UbiquityModel
+
+extension EngineView: EngineDevice {
+    var wallClock: Timestamp { Self.timeOfDay }
+    func newOperation() -> OperationID { .made(at: wallClock) }
+    func newRevision() -> RevisionID { .made(at: wallClock) }
+
+    func perform(_ effect: EngineCore.Effect) { engine?.assumeIsolated { $0.perform(effect) } }
+
+    // MARK: The state database
+
+    func manifest(_ content: ContentID) throws -> Manifest? { try replica.database.manifest(content) }
+    func remoteChildren(of folder: ItemID) throws -> [RemoteItem] { try replica.database.remoteChildren(of: folder) }
+
+    func differing(after last: ItemID?, limit: Int) throws -> [ItemID] {
+        try replica.database.differing(after: last, limit: limit)
+    }
+
+    func write(sending: [(item: ItemID, sent: SentRevision)]) throws { try replica.database.write(sending: sending) }
+
+    func write(held: Set<ItemID>) throws {
+        let stored = try replica.database.held()
+        try replica.database.setHeld(false, Array(stored.subtracting(held)))
+        try replica.database.setHeld(true, Array(held.subtracting(stored)))
+    }
+
+    func itemCount() throws -> Int {
+        let counts = try replica.database.counts()
+        return counts.synced + counts.cloudOnly
+    }
+
+    func unlog(_ deletions: [DeletionEntry]) throws { try replica.deletions.remove(deletions) }
+
+    nonisolated(nonsending) func record(_ record: PassRecord) async throws { try await engine?.record(record) }
+
+    // MARK: The backing tree
+
+    var folders: FolderIndex { replica.folders }
+
+    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
+        let opened = try replica.tree.openFolder(key: folder)
+        for name in try replica.tree.names(in: opened.raw) {
+            try body(name, (try? replica.tree.observe(in: opened.raw, name)) ?? nil)
+        }
+    }
+
+    nonisolated(nonsending) func stage(_ remote: RemoteItem) async throws -> String {
+        guard let engine else { throw EngineError.failed("the engine has ended") }
+        return try await engine.stage(remote)
+    }
+
+    nonisolated(nonsending) func wholeContent(_ wanted: WantedContent) async -> WholeContent {
+        await engine?.wholeContent(wanted) ?? .not(.failed)
+    }
+
+    func discard(_ staged: String) {
+        let staging = replica.staging
+        BlockingPool.shared.submit { try? staging.remove(staged) }
+    }
+
+    nonisolated(nonsending) func perform(
+        _ mutation: Mutation,
+        at path: ItemPath
+    ) async -> Result<MutationResult, MutationFailure>? {
+        guard let mount else { return .failure(.stale) }
+        guard let token = claims.begin(engineWrite: path) else { return nil }
+        let result = await withCheckedContinuation { continuation in
+            mount.apply(mutation) { continuation.resume(returning: $0) }
+        }
+        claims.end(token)
+        return result
+    }
+
+    func noteRevision(_ revision: RevisionID, of item: ItemID) {
+        populator.known.note(revision, of: item)
+    }
+
+    // MARK: Folders in the cloud only
+
+    func populatedFolder(_ item: ItemID) -> InodeKey? { engine?.assumeIsolated { $0.populatedFolder(item) } ?? nil }
+    func isPinned(_ item: RemoteItem) -> Bool { engine?.assumeIsolated { $0.isPinned(item) } ?? false }
+
+    // MARK: Programs
+
+    func hasWriter(_ key: InodeKey) -> Bool { mount?.hasWriter(key) ?? false }
+    func collectDirty(_ key: InodeKey) { mount?.collectDirty(key) }
+    func mayRead(_ path: ItemPath) -> Bool { claims.engineMay(read: path) }
+
+    func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {
+        guard let engine else { return }
+        let claims = claims
+        Task {
+            await claims.whenFree(path)
+            await engine.wake(works)
+        }
+    }
+
+    func log(_ deletion: DeletionEntry) { try? replica.deletions.append(deletion) }
+
+    func itemBeingCreated(_ key: InodeKey) -> ItemID? { engine?.host.itemBeingCreated(key) }
+
+    func beginCreating(_ key: InodeKey, _ item: ItemID) {
+        engine?.host.beginCreating(key, item)
+    }
+
+    // MARK: Contents and the cloud
+
+    static var smallFile: Int64 { Uploader.smallFile }
+    private static var readers: Int { 4 }
+
+    nonisolated(nonsending) func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
+        let uploader = uploader
+        return await withTaskGroup(of: (Int, Result<ReadContent, ReadFailure>).self) { group in
+            var results = [Result<ReadContent, ReadFailure>](repeating: .failure(.changed), count: files.count)
+            var next = 0
+            while next < min(Self.readers, files.count) {
+                let (index, file) = (next, files[next])
+                group.addTask { (index, await uploader.readSmall(file)) }
+                next += 1
+            }
+            for await (index, result) in group {
+                results[index] = result
+                guard next < files.count else { continue }
+                let (index, file) = (next, files[next])
+                group.addTask { (index, await uploader.readSmall(file)) }
+                next += 1
+            }
+            return results
+        }
+    }
+
+    func beginTransfer(_ file: WantedFile, of item: ItemID, _ works: Set<EngineCore.Work>) {
+        engine?.assumeIsolated { $0.beginTransfer(file, of: item, works) }
+    }
+
+    nonisolated(nonsending) func missing(_ chunks: [ChunkID]) async throws -> Set<ChunkID> {
+        Set(try await cloud.missing(container, chunks: chunks))
+    }
+
+    nonisolated(nonsending) func upload(_ chunks: [(id: ChunkID, bytes: [UInt8])]) async throws {
+        try await uploader.send(chunks.map { ($0.id, $0.bytes) }, token: nil)
+    }
+
+    nonisolated(nonsending) func commit(
+        _ operations: [ItemOperation],
+        chunks: [(id: ChunkID, bytes: [UInt8])]
+    ) async throws -> [OperationOutcome] {
+        let frames = await uploader.encode(chunks.map { ($0.id, $0.bytes) })
+        let answer = try await cloud.commit(container, operations: operations, frames: frames, clock: wallClock)
+        uploader.meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
+        guard answer.outcomes.count == operations.count else {
+            throw CloudError.malformed("outcomes are missing from the answer")
+        }
+        return answer.outcomes
+    }
+
+    func connectionFailed(_ error: any Error) -> Bool {
+        guard let error = error as? CloudError else { return false }
+        engine?.assumeIsolated { $0.dropConnection(error) }
+        return true
+    }
+}
