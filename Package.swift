@@ -50,6 +50,7 @@ let package = Package(
         .executable(name: "ubiquity", targets: ["UbiquityCLI"]),
         .executable(name: "ubiquity-passthrough-helper", targets: ["PassthroughHelper"]),
         .executable(name: "filesystem-bench", targets: ["FilesystemBench"]),
+        .executable(name: "simulate", targets: ["Simulate"]),
         .executable(name: "cloud-fill", targets: ["CloudFill"]),
     ],
     dependencies: [
@@ -79,11 +80,16 @@ let package = Package(
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Pure: values and decisions, no I/O, clock or randomness.
-        layer("UbiquityModel"),
+        layer("UbiquityModel", [systemPackage]),
         layer("Chunking", ["UbiquityModel", "CZstd", crypto]),
         layer("Reconciliation", ["UbiquityModel"]),
         layer("FileCoordination", ["UbiquityModel"]),
-        layer("EngineCore", ["UbiquityModel", "Reconciliation", collections]),
+        // Its asynchronous parts run where their caller does: on the engine's thread, or in a simulator's turn.
+        .target(
+            name: "EngineCore",
+            dependencies: ["UbiquityModel", "Reconciliation", collections, logging, systemPackage],
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+        ),
 
         // Both sides keep what they know in SQLite.
         layer("SQLiteRows", ["UbiquityModel", "CSQLiteSettings", database, sqlite]),
@@ -125,6 +131,17 @@ let package = Package(
                 logging, protobuf,
             ] + nio
         ),
+
+        // Whole worlds of devices, programs, a network and a server, in memory, on the engine's real code.
+        .target(
+            name: "Simulation",
+            dependencies: [
+                "UbiquityModel", "EngineCore", "Reconciliation", "CatalogModel", "MemoryCatalog", logging,
+                systemPackage,
+            ],
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+        ),
+        .executableTarget(name: "Simulate", dependencies: ["Simulation", argumentParser], swiftSettings: settings),
 
         // The processes.
         layer("UbiquityControl", ["UbiquityModel", "CLinux", systemPackage]),
@@ -170,6 +187,7 @@ let package = Package(
         tests("ChunkingTests", ["Chunking", "UbiquityModel", crypto]),
         tests("ReconciliationTests", ["Reconciliation", "UbiquityModel"]),
         tests("FileCoordinationTests", ["FileCoordination", "UbiquityModel"]),
+        tests("SimulationTests", ["Simulation", "TestSupport"]),
         tests("EngineCoreTests", ["EngineCore", "Reconciliation", "UbiquityModel"]),
         tests("CloudProtocolTests", ["CloudProtocol", "UbiquityModel", "TestSupport", protobuf]),
         tests(

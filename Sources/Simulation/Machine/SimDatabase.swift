@@ -1,0 +1,94 @@
+import UbiquityModel
+
+/// A device's state database, and its log of deletions: what outlives a process.
+struct SimDatabase {
+    private(set) var synced: [ItemID: SyncedItem] = [:]
+    private(set) var remote: [ItemID: RemoteItem] = [:]
+    private(set) var pending: Set<ItemID> = []
+    var sending: [ItemID: SentRevision] = [:]
+    var held: Set<ItemID> = []
+    var manifests: [ContentID: Manifest] = [:]
+    var position: LogPosition?
+    var deletions: Set<DeletionEntry> = []
+
+    // MARK: Rows
+
+    func synced(at place: Place) -> SyncedItem? {
+        synced.values.filter { $0.place == place }.min { $0.id < $1.id }
+    }
+
+    func synced(key: InodeKey) -> [SyncedItem] {
+        synced.values.filter { $0.local?.key == key }.sorted { $0.id < $1.id }
+    }
+
+    func syncedChildren(of folder: ItemID) -> [SyncedItem] {
+        synced.values.filter { $0.place.parent == folder }
+            .sorted { ($0.place.name, $0.id) < ($1.place.name, $1.id) }
+    }
+
+    func syncedSubtree(of folder: ItemID) -> [SyncedItem] {
+        var result: [SyncedItem] = []
+        var level = [folder]
+        var known: Set<ItemID> = []
+        while !level.isEmpty {
+            let rows = level.flatMap { syncedChildren(of: $0) }.filter { known.insert($0.id).inserted }
+            result += rows
+            level = rows.map(\.id)
+        }
+        return result
+    }
+
+    func remote(at place: Place) -> [RemoteItem] {
+        remote.values.filter { $0.place == place && !$0.isDeleted }.sorted { $0.id < $1.id }
+    }
+
+    func remoteChildren(of folder: ItemID) -> [RemoteItem] {
+        remote.values.filter { $0.place.parent == folder && !$0.isDeleted }
+            .sorted { ($0.place.name, $0.id) < ($1.place.name, $1.id) }
+    }
+
+    func differing(after last: ItemID?, limit: Int) -> [ItemID] {
+        Array(pending.filter { id in last.map { id > $0 } ?? true }.sorted().prefix(limit))
+    }
+
+    // MARK: Transactions
+
+    mutating func write(remote items: [RemoteItem]) {
+        for item in items {
+            if let known = remote[item.id], known.position > item.position { continue }
+            remote[item.id] = item
+            refresh(item.id)
+        }
+    }
+
+    mutating func apply(
+        _ changes: SyncedChanges,
+        remote items: [RemoteItem] = [],
+        manifests new: [ContentID: Manifest] = [:]
+    ) {
+        write(remote: items)
+        for id in changes.removals {
+            synced[id] = nil
+            refresh(id)
+            if let item = remote[id], !item.isDeleted { pending.insert(id) }
+        }
+        for row in changes.upserts {
+            synced[row.id] = row
+            refresh(row.id)
+        }
+        for id in changes.answered { sending[id] = nil }
+        manifests.merge(new) { known, _ in known }
+    }
+
+    private mutating func refresh(_ id: ItemID) {
+        let row = synced[id]
+        let item = remote[id]
+        let agrees: Bool
+        if let row, let item, !item.isDeleted {
+            agrees = row.place == item.place && row.content == item.content && row.attributes == item.attributes
+        } else {
+            agrees = row == nil && item?.isDeleted ?? true
+        }
+        if agrees { pending.remove(id) } else { pending.insert(id) }
+    }
+}

@@ -1,0 +1,226 @@
+import EngineCore
+import Reconciliation
+import UbiquityModel
+
+extension SimDevice: EngineDevice {
+    var wallClock: Timestamp { world.timeOfDay }
+    func newOperation() -> OperationID { OperationID(at: world.timeOfDay, using: &world.random) }
+    func newRevision() -> RevisionID { RevisionID(at: world.timeOfDay, using: &world.random) }
+
+    // MARK: The state database
+
+    func manifest(_ content: ContentID) throws -> Manifest? { machine.database.manifests[content] }
+    func remoteChildren(of folder: ItemID) throws -> [RemoteItem] { machine.database.remoteChildren(of: folder) }
+
+    func differing(after last: ItemID?, limit: Int) throws -> [ItemID] {
+        machine.database.differing(after: last, limit: limit)
+    }
+
+    func write(sending: [(item: ItemID, sent: SentRevision)]) throws {
+        try alive()
+        for (item, sent) in sending { machine.database.sending[item] = sent }
+    }
+
+    func write(held: Set<ItemID>) throws {
+        try alive()
+        machine.database.held = held
+    }
+
+    func itemCount() throws -> Int { machine.database.synced.count }
+
+    func log(_ deletion: DeletionEntry) {
+        if !isDead { machine.database.deletions.insert(deletion) }
+    }
+
+    func unlog(_ deletions: [DeletionEntry]) throws {
+        try alive()
+        machine.database.deletions.subtract(deletions)
+    }
+
+    func record(_ record: PassRecord) async throws {
+        try await pause(50...4_000)
+        for folder in record.folders.sorted() { restoreTime(of: folder, record) }
+        var changes = record.changes
+        changes.upserts = changes.upserts.map(corrected)
+        machine.database.apply(changes, remote: record.answered, manifests: record.manifests)
+        try await pause(5...200)
+        machine.database.deletions.subtract(record.deletions.map { .item($0) })
+    }
+
+    private func restoreTime(of folder: InodeKey, _ record: PassRecord) {
+        let fresh = record.changes.upserts.last { $0.content == .folder && $0.local?.key == folder }
+        let row = fresh ?? machine.database.synced(key: folder).first { $0.content == .folder }
+        if folder != rootKey, let row { machine.disk[SimDisk.number(folder)]?.modified = row.attributes.modified }
+    }
+
+    // MARK: The backing tree
+
+    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
+        try alive()
+        guard let inode = machine.disk[SimDisk.number(folder)], inode.kind == .folder else { throw SimFailure.dead }
+        for (name, number) in inode.entries.sorted(by: { $0.key < $1.key }) {
+            try body(name, machine.disk.state(number))
+        }
+    }
+
+    func stage(_ remote: RemoteItem) async throws -> String {
+        try await pause(20...2_000)
+        let attributes = remote.attributes
+        var inode = SimInode(
+            kind: .file,
+            mode: attributes.mode,
+            extended: attributes.extended,
+            modified: attributes.modified,
+            changed: SimDisk.tick(world.timeOfDay)
+        )
+        switch remote.content {
+        case .folder: inode.kind = .folder
+        case .symlink(let target):
+            inode.kind = .symlink
+            inode.target = target
+            inode.mode = 0o777
+        case .file(let file):
+            guard file.size > 0 || file.content == nil else { break }
+            inode.placeholder = Placeholder(
+                revision: file.revision,
+                generation: world.random.next(),
+                size: file.size,
+                modified: attributes.modified,
+                mode: attributes.mode
+            )
+        }
+        return newStage(inode)
+    }
+
+    func wholeContent(_ wanted: WantedContent) async -> WholeContent {
+        if hasWriter(wanted.key) {
+            world.count(.busy)
+            synchronizer.wait(wanted.works, forWriterOf: wanted.key)
+            return .not(.later(.seconds(5)))
+        }
+        do {
+            let tokens = try await request { try $0.tokens(of: wanted.file.revision) }
+            guard let tokens else { return .not(.later(.seconds(1))) }
+            let attributes = wanted.remote.attributes
+            let inode = SimInode(
+                kind: .file,
+                tokens: tokens,
+                mode: attributes.mode,
+                extended: attributes.extended,
+                modified: attributes.modified,
+                changed: SimDisk.tick(world.timeOfDay)
+            )
+            return .staged(newStage(inode))
+        } catch {
+            return .not(.failed)
+        }
+    }
+
+    func discard(_ staged: String) {
+        if !isDead, let number = machine.disk.staging.removeValue(forKey: staged) { machine.disk[number] = nil }
+    }
+
+    func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
+        do { try await pause(10...2_000) } catch { return .failure(.stale) }
+        let result = Result { () throws(MutationFailure) in try act(mutation) }
+        world.note("\(machine.name): \(SimNote(mutation)) at \(path): \(SimNote(result))")
+        do { try await pause(5...1_000) } catch { return .failure(.stale) }
+        return result
+    }
+
+    func noteRevision(_ revision: RevisionID, of item: ItemID) {}
+    func populatedFolder(_ item: ItemID) -> InodeKey? { synchronizer.tracker.folderKey(of: item) }
+    func isPinned(_ item: RemoteItem) -> Bool { false }
+
+    // MARK: Programs
+
+    func hasWriter(_ key: InodeKey) -> Bool { machine.disk[SimDisk.number(key)]?.writers ?? 0 > 0 }
+    func collectDirty(_ key: InodeKey) { if !isDead { machine.disk[SimDisk.number(key)]?.isDirty = false } }
+    func mayRead(_ path: ItemPath) -> Bool { true }
+    func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {}
+
+    // MARK: Contents and the cloud
+
+    static var smallFile: Int64 { 3 * SimContent.tokenBytes }
+
+    func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
+        var results: [Result<ReadContent, ReadFailure>] = []
+        for file in files { results.append(await read(file)) }
+        return results
+    }
+
+    private func read(_ file: WantedFile) async -> Result<ReadContent, ReadFailure> {
+        do {
+            try await pause(10...500)
+            guard let number = machine.disk.entry(file.place), let before = machine.disk.state(number),
+                before.key == file.state.key, !before.isDataless
+            else { return .failure(.changed) }
+            // Programs may write while it is read.
+            let tokens = machine.disk[number]?.tokens ?? []
+            try await pause(10...1_000)
+            guard machine.disk.state(number) == before, machine.disk[number]?.tokens == tokens else {
+                return .failure(.changed)
+            }
+            return .success(
+                ReadContent(
+                    manifest: SimContent.manifest(tokens),
+                    content: SimContent.content(tokens),
+                    state: before,
+                    chunks: Dictionary(uniqueKeysWithValues: tokens.map { (SimContent.chunk($0), [UInt8($0 & 0xFF)]) })
+                )
+            )
+        } catch {
+            return .failure(.changed)
+        }
+    }
+
+    func beginTransfer(_ file: WantedFile, of item: ItemID, _ works: Set<EngineCore.Work>) {
+        world.count(.largeTransfers)
+        world.task { [self] in
+            var content: ReadContent?
+            var verdict = EngineCore.Verdict.failed
+            switch await read(file) {
+            case .failure: verdict = .later(.milliseconds(500))
+            case .success(var read):
+                do {
+                    for token in read.manifest.entries { try await request { try $0.add([token.chunk]) } }
+                    read.chunks = [:]
+                    content = read
+                    verdict = .again
+                } catch {}
+            }
+            if !isDead { synchronizer.transferEnded(item, at: file.place, works, content: content, verdict) }
+        }
+    }
+
+    func missing(_ chunks: [ChunkID]) async throws -> Set<ChunkID> { try await request { try $0.missing(chunks) } }
+
+    func upload(_ chunks: [(id: ChunkID, bytes: [UInt8])]) async throws {
+        try await request { try $0.add(chunks.map(\.id)) }
+    }
+
+    func commit(
+        _ operations: [ItemOperation],
+        chunks: [(id: ChunkID, bytes: [UInt8])]
+    ) async throws -> [OperationOutcome] {
+        let clock = wallClock
+        return try await request { cloud in
+            let outcomes = try cloud.commit(
+                operations,
+                chunks: chunks.map(\.id),
+                machine: self.machine.number,
+                deviceClock: clock
+            )
+            for (operation, outcome) in zip(operations, outcomes) {
+                self.world.note("\(self.machine.name) sends \(SimNote(operation)): \(SimNote(outcome))")
+            }
+            return outcomes
+        }
+    }
+
+    func connectionFailed(_ error: any Error) -> Bool {
+        guard error is SimFailure else { return false }
+        if !isDead { loseConnection() }
+        return true
+    }
+}

@@ -1,0 +1,63 @@
+import EngineCore
+import UbiquityModel
+
+extension SimDevice: DeviceView {
+    var rootKey: InodeKey { SimDisk.key(SimDisk.root) }
+
+    func observe(_ place: LocalPlace) throws -> LocalState? {
+        try alive()
+        return machine.disk.entry(place).flatMap { machine.disk.state($0) }
+    }
+
+    func target(of place: LocalPlace) throws -> [UInt8]? {
+        try alive()
+        return machine.disk.entry(place).flatMap { machine.disk[$0] }.flatMap { $0.kind == .symlink ? $0.target : nil }
+    }
+
+    func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]? {
+        try alive()
+        guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return nil }
+        return machine.disk[number]?.extended
+    }
+
+    func place(ofFolder key: InodeKey) -> LocalPlace? {
+        folders.entry(key).map { LocalPlace(folder: $0.parent, name: $0.name) }
+    }
+
+    func path(of place: LocalPlace) -> ItemPath? { folders.path(of: place.folder)?.appending(place.name) }
+
+    func synced(_ id: ItemID) throws -> SyncedItem? { machine.database.synced[id] }
+    func synced(at place: Place) throws -> SyncedItem? { machine.database.synced(at: place) }
+    func synced(key: InodeKey) throws -> [SyncedItem] { machine.database.synced(key: key) }
+    func syncedChildren(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedChildren(of: folder) }
+    func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedSubtree(of: folder) }
+    func remote(_ id: ItemID) throws -> RemoteItem? { machine.database.remote[id] }
+    func remote(at place: Place) throws -> [RemoteItem] { machine.database.remote(at: place) }
+    func strange(among keys: [InodeKey]) throws -> [InodeKey] {
+        keys.filter { machine.database.synced(key: $0).isEmpty }
+    }
+    func isLogged(_ deletion: DeletionEntry) -> Bool { machine.database.deletions.contains(deletion) }
+
+    func newItem() -> ItemID { ItemID(at: world.timeOfDay, using: &world.random) }
+
+    func recordMade() {}
+    func populateBelow(_ folder: ItemID) throws -> Bool { true }
+
+    func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
+        guard !isDead, synchronizer.tracker.fetching.insert(key).inserted else { return }
+        fill(SimDisk.number(key)) { _ in }
+    }
+
+    func withdraw(_ deletions: [DeletionEntry]) {
+        if !isDead { machine.database.deletions.subtract(deletions) }
+    }
+
+    func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) {
+        world.note("\(machine.name): \(place?.name.description ?? "\(item)"): \(reason)")
+    }
+
+    /// The dead do nothing, and learn nothing.
+    func alive() throws {
+        if isDead { throw SimFailure.dead }
+    }
+}

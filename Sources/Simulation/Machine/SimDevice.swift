@@ -1,0 +1,288 @@
+import EngineCore
+import Logging
+import UbiquityModel
+
+/// Why an act of a simulated device failed.
+enum SimFailure: Error {
+    /// The process has been killed meanwhile.
+    case dead
+    case offline
+}
+
+/// The service's process on a simulated device: what the synchronizer sees and does. Its memory goes with it, the machine stays.
+final class SimDevice {
+    let machine: SimMachine
+    var isDead = false
+    let folders = FolderIndex(root: SimDisk.key(SimDisk.root))
+    /// For as long as the process lives; it knows this object, which knows it.
+    private(set) lazy var synchronizer = Synchronizer(device: self, logger: machine.world.logger(machine.name))
+    private let started: Duration
+    private var timer: UInt64 = 0
+    private var creating: [InodeKey: ItemID] = [:]
+    /// What programs did and the engine has not been told of.
+    private var changes: [LocalChange] = []
+    private var drainIsDue = false
+    private var stagedCount = 0
+    /// Each connection has its number; 0: there is none.
+    private(set) var connection: UInt64 = 0
+    private var connections: UInt64 = 0
+    private var isFollowing = false
+    private var isPulling = false
+    /// Files that became whole while a pass ran.
+    private var filled: [InodeKey: LocalEvidence] = [:]
+
+    var world: SimWorld { machine.world }
+
+    init(machine: SimMachine) {
+        self.machine = machine
+        started = machine.world.now
+    }
+
+    func start() {
+        synchronizer.heldDeletions = machine.database.held
+        synchronizer.tracker.sending = machine.database.sending
+        machine.database.deletions = machine.database.deletions.filter { entry in
+            switch entry {
+            case .inode(let key), .replacing(let key): !machine.database.synced(key: key).isEmpty
+            case .item: true
+            }
+        }
+        do { try synchronizer.scan(onlyFolders: false) } catch { world.fail("the scan failed: \(error)") }
+        synchronizer.handle(.started)
+    }
+
+    // MARK: What programs did
+
+    func report(_ change: LocalChange) {
+        if change.replacesAnother, let key = change.key { machine.database.deletions.insert(.replacing(key)) }
+        changes.append(change)
+        guard !drainIsDue else { return }
+        drainIsDue = true
+        later(1_000...1_500) { $0.drain() }
+    }
+
+    /// A name is about to go. (Every inode has one.)
+    func aboutToDelete(_ key: InodeKey) {
+        machine.database.deletions.insert(.inode(key))
+        if let item = creating[key] { machine.database.deletions.insert(.item(item)) }
+    }
+
+    func writerClosed(_ key: InodeKey) {
+        later(10...100) { device in
+            device.drain()
+            device.synchronizer.writerClosed(key)
+        }
+    }
+
+    private func drain() {
+        drainIsDue = false
+        let changes = changes
+        self.changes = []
+        for change in changes { synchronizer.note(change) }
+        if !synchronizer.isRunningPass { synchronizer.tracker.withdraw() }
+    }
+
+    var isDrained: Bool { changes.isEmpty }
+
+    // MARK: Time
+
+    /// Unless the process is dead by then.
+    func later(_ range: ClosedRange<Int>, _ body: @escaping (SimDevice) -> Void) {
+        world.later(range) { [self] in if !isDead { body(self) } }
+    }
+
+    private func runPass(_ works: [EngineCore.Work]) {
+        synchronizer.isRunningPass = true
+        world.task { [self] in
+            drain()
+            filled = [:]
+            world.note("\(machine.name) looks at \(works.map(shown).joined(separator: ", "))")
+            await synchronizer.run(works)
+            world.count(.passes)
+        }
+    }
+
+    private func shown(_ work: EngineCore.Work) -> String {
+        switch work {
+        case .place(let place): path(of: place)?.description ?? "?/\(place.name)"
+        case .item(let item): "item \(synchronizer.remotePath(of: item))"
+        }
+    }
+
+    // MARK: The connection
+
+    func loseConnection() {
+        guard connection != 0 else { return }
+        connection = 0
+        isFollowing = false
+        world.count(.connectionsLost)
+        synchronizer.handle(.connectionLost(jitter: Double(world.random.below(1000)) / 1000))
+    }
+
+    private func connect() {
+        connections += 1
+        connection = connections
+        let number = connection
+        world.task { [self] in
+            do {
+                try await request { _ in }
+                guard number == connection else { return }
+                synchronizer.handle(.connected)
+                while try await pull(number) {}
+                guard number == connection else { return }
+                synchronizer.handle(.caughtUp)
+                isFollowing = true
+                cloudChanged()
+            } catch {
+                if number == connection, !isDead { loseConnection() }
+            }
+        }
+    }
+
+    /// The cloud has something that this device has not seen yet.
+    func cloudChanged() {
+        guard !isDead, isFollowing, !isPulling else { return }
+        isPulling = true
+        let number = connection
+        world.task { [self] in
+            do { while try await pull(number) {} } catch { if number == connection, !isDead { loseConnection() } }
+            isPulling = false
+            if !isDead, isFollowing, number == connection, position != world.cloud.head { cloudChanged() }
+        }
+    }
+
+    private var position: LogPosition { machine.database.position ?? .beginning }
+
+    /// - Returns: whether more is there.
+    private func pull(_ number: UInt64) async throws -> Bool {
+        let since = position
+        let page = try await request { cloud in try cloud.changes(machine: self.machine.number, since: since) }
+        guard number == connection, !isDead else { return false }
+        machine.database.write(remote: page.items)
+        machine.database.manifests.merge(page.manifests) { known, _ in known }
+        machine.database.position = page.position
+        synchronizer.remoteWritten(page.items)
+        return page.more
+    }
+
+    /// A question to the server: it may be lost on the way there or on the way back.
+    func request<Answer>(_ body: (inout SimCloud) throws -> Answer) async throws -> Answer {
+        let number = connection
+        try await pause(300...8_000)
+        guard machine.isReachable, number != 0, number == connection else { throw SimFailure.offline }
+        if world.faults(.requestLost) { throw SimFailure.offline }
+        let answer = try body(&world.cloud)
+        world.cloudMayHaveChanged()
+        try await pause(300...8_000)
+        guard machine.isReachable, number == connection else { throw SimFailure.offline }
+        if world.faults(.answerLost) { throw SimFailure.offline }
+        return answer
+    }
+
+    /// Time for a disk, or a network.
+    func pause(_ range: ClosedRange<Int>) async throws {
+        if isDead { throw SimFailure.dead }
+        await world.pause(range)
+        if isDead { throw SimFailure.dead }
+    }
+
+    // MARK: Contents
+
+    /// Brings a dataless file's content here, for a program or the engine.
+    func fill(_ number: UInt64, _ done: @escaping (Bool) -> Void) {
+        let key = SimDisk.key(number)
+        world.task { [self] in
+            let isHere = await fill(number)
+            synchronizer.tracker.fetching.remove(key)
+            if !isDead { done(isHere) }
+        }
+    }
+
+    private func fill(_ number: UInt64) async -> Bool {
+        guard let placeholder = machine.disk[number]?.placeholder else { return machine.disk[number] != nil }
+        do {
+            let tokens = try await request { try $0.tokens(of: placeholder.revision) }
+            guard let inode = machine.disk[number], inode.placeholder == placeholder else { return false }
+            guard let tokens else {
+                // One that is announced only may come.
+                if !world.cloud.isAnnounced(placeholder.revision) {
+                    synchronizer.tracker.undeliverable.insert(SimDisk.key(number))
+                }
+                return false
+            }
+            machine.disk[number]?.tokens = tokens
+            machine.disk[number]?.placeholder = nil
+            machine.disk[number]?.modified = placeholder.modified
+            machine.disk[number]?.mode = placeholder.mode
+            machine.disk[number]?.changed = SimDisk.tick(world.timeOfDay)
+            world.count(.fills)
+            // As it is at this moment: what happens to it from now on is told by itself.
+            if let state = machine.disk.state(number) {
+                filled[state.key] = LocalEvidence(state)
+                try await pause(10...3_000)
+                noteWhole(LocalEvidence(state), placeholder.revision)
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func noteWhole(_ evidence: LocalEvidence, _ revision: RevisionID) {
+        synchronizer.tracker.undeliverable.remove(evidence.key)
+        var changes = SyncedChanges()
+        for var row in machine.database.synced(key: evidence.key) where row.content.revision == revision {
+            row.local = evidence
+            changes.upserts.append(row)
+        }
+        machine.database.apply(changes)
+        for work in (synchronizer.tracker.waitingForContent.removeValue(forKey: evidence.key) ?? []).sorted() {
+            synchronizer.handle(.woken(work))
+        }
+    }
+
+    /// What became whole while it was written down as dataless.
+    func corrected(_ row: SyncedItem) -> SyncedItem {
+        guard let local = row.local, local.isDataless, let whole = filled[local.key],
+            let number = machine.disk[SimDisk.number(local.key)],
+            number.placeholder == nil, row.content.size == whole.size
+        else { return row }
+        var row = row
+        row.local = whole
+        return row
+    }
+
+    // MARK: For the engine
+
+    func newStage(_ inode: SimInode) -> String {
+        stagedCount += 1
+        let name = "\(stagedCount)"
+        machine.disk.staging[name] = machine.disk.add(inode)
+        return name
+    }
+
+    func perform(_ effect: EngineCore.Effect) {
+        guard !isDead else { return }
+        switch effect {
+        case .connect: connect()
+        case .disconnect: connection = 0
+        case .setTimer(let moment):
+            timer += 1
+            let number = timer
+            world.at(max(world.now, started + moment.sinceStart)) { [self] in
+                if !isDead, number == timer { synchronizer.handle(.timer) }
+            }
+        case .runPass(let works): runPass(works)
+        case .settled, .loadPending: break
+        }
+    }
+
+    var now: Instant { Instant(world.now - started) }
+
+    func beginCreating(_ key: InodeKey, _ item: ItemID) { creating[key] = item }
+    func itemBeingCreated(_ key: InodeKey) -> ItemID? { creating[key] }
+
+    func settled(_ item: ItemID, _ key: InodeKey?) {
+        if let key { creating[key] = nil } else { creating = creating.filter { $0.value != item } }
+    }
+}

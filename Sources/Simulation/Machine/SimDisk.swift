@@ -1,0 +1,158 @@
+import UbiquityModel
+
+/// A file, folder or link on a simulated disk.
+struct SimInode {
+    var kind: LocalKind
+    /// A file's content: each is one chunk, and never written twice.
+    var tokens: [UInt64] = []
+    var target: [UInt8] = []
+    var entries: [Name: UInt64] = [:]
+    var mode: UInt16
+    var extended: [[UInt8]: [UInt8]] = [:]
+    var modified: Timestamp
+    var changed: Timestamp
+    var placeholder: Placeholder?
+    /// Programs that have it open for writing.
+    var writers = 0
+    /// Writing was reported and not collected.
+    var isDirty = false
+
+    var size: Int64 { SimContent.size(of: tokens) }
+}
+
+/// How contents of tokens are named.
+enum SimContent {
+    static let tokenBytes: Int64 = 16
+
+    static func size(of tokens: [UInt64]) -> Int64 { Int64(tokens.count) * tokenBytes }
+
+    static func chunk(_ token: UInt64) -> ChunkID { digest([token, 1, 0, 0]) }
+    static func token(_ chunk: ChunkID) -> UInt64 { chunk.words.0 }
+
+    static func content(_ tokens: [UInt64]) -> ContentID {
+        var words: [UInt64] = [UInt64(tokens.count), 2, 3, 4]
+        for (index, token) in tokens.enumerated() {
+            var mixed = SimRandom(seed: token &+ UInt64(index) &* 0x9E37_79B9)
+            for word in words.indices { words[word] = (words[word] &* 31) ^ mixed.next() }
+        }
+        return digest(words)
+    }
+
+    static func manifest(_ tokens: [UInt64]) -> Manifest {
+        Manifest(entries: tokens.map { Manifest.Entry(chunk: chunk($0), length: UInt32(tokenBytes)) })
+    }
+
+    private static func digest<Kind>(_ words: [UInt64]) -> Digest<Kind> {
+        let bytes = words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * UInt64($0))) } }
+        guard let digest = Digest<Kind>(bytes: bytes) else { preconditionFailure("four words are 32 bytes") }
+        return digest
+    }
+}
+
+/// The container's backing tree and its staging folder, with an inode for each file.
+struct SimDisk {
+    static let root: UInt64 = 1
+    private(set) var inodes: [UInt64: SimInode] = [:]
+    var staging: [String: UInt64] = [:]
+    private var count: UInt64 = 1
+
+    init(at time: Timestamp) {
+        inodes[Self.root] = SimInode(kind: .folder, mode: 0o755, modified: time, changed: time)
+    }
+
+    subscript(number: UInt64) -> SimInode? {
+        get { inodes[number] }
+        _modify { yield &inodes[number] }
+    }
+
+    static func key(_ number: UInt64) -> InodeKey { InodeKey(tag: 1, words: (number, 0, 0)) }
+    static func number(_ key: InodeKey) -> UInt64 { key.words.0 }
+
+    mutating func add(_ inode: SimInode) -> UInt64 {
+        count += 1
+        inodes[count] = inode
+        return count
+    }
+
+    func entry(_ place: LocalPlace) -> UInt64? { inodes[Self.number(place.folder)]?.entries[place.name] }
+
+    /// Times of a disk are those of its clock's ticks.
+    static func tick(_ time: Timestamp) -> Timestamp {
+        Timestamp(nanoseconds: time.nanoseconds / 4_000_000 * 4_000_000)
+    }
+
+    func state(_ number: UInt64) -> LocalState? {
+        guard let inode = inodes[number] else { return nil }
+        let placeholder = inode.placeholder
+        return LocalState(
+            key: Self.key(number),
+            kind: inode.kind,
+            size: placeholder?.size ?? (inode.kind == .symlink ? Int64(inode.target.count) : inode.size),
+            modified: placeholder?.modified ?? inode.modified,
+            changed: inode.changed,
+            mode: placeholder?.mode ?? inode.mode,
+            linkCount: 1,
+            placeholder: placeholder
+        )
+    }
+
+    // MARK: Names
+
+    mutating func link(_ number: UInt64, at place: LocalPlace, _ time: Timestamp) {
+        let folder = Self.number(place.folder)
+        inodes[folder]?.entries[place.name] = number
+        touchFolder(folder, time)
+    }
+
+    mutating func unlink(_ place: LocalPlace, _ time: Timestamp) {
+        let folder = Self.number(place.folder)
+        if let number = inodes[folder]?.entries.removeValue(forKey: place.name) { drop(number) }
+        touchFolder(folder, time)
+    }
+
+    /// A name over what is at the other place.
+    mutating func rename(_ from: LocalPlace, to: LocalPlace, _ time: Timestamp) {
+        guard let number = inodes[Self.number(from.folder)]?.entries.removeValue(forKey: from.name) else { return }
+        touchFolder(Self.number(from.folder), time)
+        publish(number, at: to, time)
+    }
+
+    mutating func publish(_ number: UInt64, at place: LocalPlace, _ time: Timestamp) {
+        if let other = entry(place) { drop(other) }
+        link(number, at: place, time)
+        // As most filesystems have it: a rename moves the change time.
+        inodes[number]?.changed = Self.tick(time)
+    }
+
+    mutating func exchange(_ one: LocalPlace, _ other: LocalPlace, _ time: Timestamp) {
+        guard let first = entry(one), let second = entry(other) else { return }
+        link(second, at: one, time)
+        link(first, at: other, time)
+        for number in [first, second] { inodes[number]?.changed = Self.tick(time) }
+    }
+
+    private mutating func touchFolder(_ number: UInt64, _ time: Timestamp) {
+        inodes[number]?.modified = Self.tick(time)
+        inodes[number]?.changed = Self.tick(time)
+    }
+
+    private mutating func drop(_ number: UInt64) {
+        for child in inodes[number]?.entries.values.sorted() ?? [] { drop(child) }
+        inodes[number] = nil
+    }
+
+    // MARK: All of it
+
+    /// Everything below the root, in the order of the paths.
+    func walk(_ body: (ItemPath, LocalPlace, UInt64) -> Void) {
+        walk(Self.root, .root, body)
+    }
+
+    private func walk(_ folder: UInt64, _ path: ItemPath, _ body: (ItemPath, LocalPlace, UInt64) -> Void) {
+        guard let entries = inodes[folder]?.entries else { return }
+        for (name, number) in entries.sorted(by: { $0.key < $1.key }) {
+            body(path.appending(name), LocalPlace(folder: Self.key(folder), name: name), number)
+            if inodes[number]?.kind == .folder { walk(number, path.appending(name), body) }
+        }
+    }
+}

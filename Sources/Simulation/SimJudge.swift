@@ -1,0 +1,156 @@
+import EngineCore
+import Reconciliation
+import UbiquityModel
+
+/// What must hold in the end: all equal, nothing pending, no byte lost.
+struct SimJudge {
+    let world: SimWorld
+
+    /// Nothing waits anywhere.
+    var isSettled: Bool {
+        world.machines.allSatisfy { machine in
+            guard let device = machine.device else { return false }
+            return device.isDrained && device.synchronizer.core.isSettled
+                && machine.database.position == world.cloud.head
+                && machine.disk.inodes.values.allSatisfy { $0.writers == 0 }
+        }
+    }
+
+    func judge() {
+        guard world.failure == nil else { return }
+        do {
+            guard isSettled else { return world.fail("not settled: \(unsettled())") }
+            try compareTrees()
+            try balance()
+            for _ in 0..<(try world.cloud.conflicts()) { world.count(.conflicts) }
+        } catch {
+            world.fail("the cloud does not answer: \(error)")
+        }
+    }
+
+    private func unsettled() -> String {
+        world.machines.map { machine in
+            guard let device = machine.device else { return "\(machine.name) is dead" }
+            let core = device.synchronizer.core
+            let work = core.unfinished.sorted().prefix(5).map { describe($0, device) }
+            return """
+                \(machine.name): \(core.connection), waiting \(work), failed \(core.unfinished.filter(core.hasFailed).count), \
+                running \(device.synchronizer.isRunningPass), drained \(device.isDrained)
+                """
+        }.joined(separator: "; ")
+    }
+
+    private func describe(_ work: EngineCore.Work, _ device: SimDevice) -> String {
+        switch work {
+        case .place(let place): device.path(of: place)?.description ?? "?/\(place.name)"
+        case .item(let item): "item \(device.synchronizer.remotePath(of: item)) \(item)"
+        }
+    }
+
+    // MARK: All equal
+
+    /// What a tree shows at a path.
+    private struct Shown: Equatable, CustomStringConvertible {
+        var kind: LocalKind
+        var tokens: [UInt64]
+        var target: [UInt8]
+        var mode: UInt16
+        var extended: [[UInt8]: [UInt8]]
+
+        var description: String { "\(kind) \(tokens) \(String(mode, radix: 8)) \(extended.count)" }
+    }
+
+    private func compareTrees() throws {
+        let expected = try cloudTree()
+        for machine in world.machines {
+            let found = try tree(of: machine)
+            for path in Set(expected.keys).union(found.keys).sorted() where expected[path] != found[path] {
+                let there = expected[path].map(\.description) ?? "nothing"
+                let here = found[path].map(\.description) ?? "nothing"
+                return world.fail("\(path): the cloud has \(there), \(machine.name) has \(here)")
+            }
+            let parked = machine.device?.synchronizer.core.parkedCount ?? 0
+            if parked > 0 { return world.fail("\(machine.name) has parked \(parked)") }
+            if !machine.database.pending.isEmpty {
+                return world.fail(
+                    "\(machine.name): \(machine.database.pending.count) items differ from what was agreed on"
+                )
+            }
+        }
+    }
+
+    private func tree(of machine: SimMachine) throws -> [ItemPath: Shown] {
+        var result: [ItemPath: Shown] = [:]
+        var unreadable: [ItemPath] = []
+        machine.disk.walk { path, _, number in
+            guard let inode = machine.disk[number], let state = machine.disk.state(number) else { return }
+            var tokens = inode.tokens
+            if let placeholder = inode.placeholder {
+                if let known = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil {
+                    tokens = known
+                } else {
+                    unreadable.append(path)
+                }
+            }
+            result[path] = Shown(
+                kind: inode.kind,
+                tokens: tokens,
+                target: inode.target,
+                mode: inode.kind == .symlink ? 0o777 : state.mode,
+                extended: inode.extended
+            )
+        }
+        for path in unreadable { world.fail("\(path) on \(machine.name): its content is nowhere") }
+        return result
+    }
+
+    private func cloudTree() throws -> [ItemPath: Shown] {
+        let items = try world.cloud.items().filter { !$0.isDeleted }
+        let byID = Dictionary(uniqueKeysWithValues: items.map { ($0.id, $0) })
+        var result: [ItemPath: Shown] = [:]
+        for item in items {
+            var names = [item.place.name]
+            var parent = item.place.parent
+            while parent != .root {
+                guard let folder = byID[parent], names.count < 1000 else {
+                    return ["": "the cloud's \(item.place.name) lies in no folder"].reduce(into: [:]) { _, entry in
+                        world.fail(entry.value)
+                    }
+                }
+                names.append(folder.place.name)
+                parent = folder.place.parent
+            }
+            var shown = Shown(
+                kind: .folder,
+                tokens: [],
+                target: [],
+                mode: item.attributes.mode,
+                extended: item.attributes.extended
+            )
+            switch item.content {
+            case .folder: break
+            case .symlink(let target):
+                shown.kind = .symlink
+                shown.target = target
+                shown.mode = 0o777
+            case .file(let file):
+                shown.kind = .file
+                shown.tokens = try world.cloud.tokens(of: file.revision) ?? []
+                if file.content == nil { world.fail("\(item.place.name) is still announced only") }
+            }
+            let path = ItemPath(names.reversed())
+            if result.updateValue(shown, forKey: path) != nil { world.fail("\(path) is two items in the cloud") }
+        }
+        return result
+    }
+
+    // MARK: No byte lost
+
+    private func balance() throws {
+        let kept = try world.cloud.kept()
+        let lost = world.ledger.living.filter { !kept.contains($0) }
+        if let first = lost.first {
+            world.fail("\(lost.count) contents are lost, first \(first) by \(world.ledger.authors[first] ?? "?")")
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import EngineCore
+import UbiquityModel
+
+/// One schedule: devices that share a container, programs on them, and what goes wrong. Everything is decided by the seed, and nothing
+/// by the machine or the moment: the same seed gives the same trace.
+///
+/// Sources: architecture section 9; Dropbox's Nucleus and FoundationDB, of which the design documents tell.
+package struct Simulation {
+    package struct Outcome {
+        package var seed: UInt64
+        /// Why it is wrong; `nil` for one that is right.
+        package var failure: String?
+        /// The same for the same seed.
+        package var trace: UInt64
+        package var counts: [SimCounter: Int]
+        package var story: [String]
+        /// From the end of all trouble until everything was equal.
+        package var settling: Duration
+    }
+
+    /// Fewer steps that are wrong as well, for somebody to read.
+    /// - Returns: their numbers.
+    package static func shrink(seed: UInt64) -> [Int] {
+        guard let world = try? SimWorld(seed: seed, keepsStory: false) else { return [] }
+        var left = Array(SimPlan(&world.random, machines: world.machines.count).steps.indices)
+        var size = left.count / 2
+        while size > 0 {
+            var start = 0
+            while start < left.count {
+                var fewer = left
+                fewer.removeSubrange(start..<min(start + size, left.count))
+                if run(seed: seed, only: fewer).failure != nil { left = fewer } else { start += size }
+            }
+            size /= 2
+        }
+        return left
+    }
+
+    private static let trouble = Duration.seconds(20)
+    private static let patience = Duration.seconds(900)
+
+    /// - Parameters:
+    ///   - left: Of the schedule's steps, those that are taken, by number; `nil`: all.
+    ///   - keepsStory: in words, what happened.
+    package static func run(seed: UInt64, only left: [Int]? = nil, keepsStory: Bool = false) -> Outcome {
+        let world: SimWorld
+        do { world = try SimWorld(seed: seed, keepsStory: keepsStory) } catch {
+            return Outcome(seed: seed, failure: "\(error)", trace: 0, counts: [:], story: [], settling: .zero)
+        }
+        let settling = play(world, left)
+        return Outcome(
+            seed: seed,
+            failure: world.failure,
+            trace: world.trace,
+            counts: world.counts,
+            story: world.story,
+            settling: settling
+        )
+    }
+
+    private static func play(_ world: SimWorld, _ left: [Int]?) -> Duration {
+        for machine in world.machines { machine.start() }
+        let steps = SimPlan(&world.random, machines: world.machines.count).steps
+        for number in left ?? Array(steps.indices) where steps.indices.contains(number) {
+            let step = steps[number]
+            world.at(step.at) { step.take(in: world) }
+        }
+        world.run(until: trouble)
+        world.isTroubled = false
+        world.note("the trouble ends")
+        for machine in world.machines {
+            machine.start()
+            machine.setReachable(true)
+        }
+        // What is open is closed within seconds; what waits, waits for minutes at most.
+        let end = world.now + patience
+        let judge = SimJudge(world: world)
+        repeat {
+            world.run(until: world.now + .seconds(2))
+        } while world.failure == nil && world.now < end && !judge.isSettled
+        let settling = world.now - trouble
+        judge.judge()
+        for machine in world.machines { machine.kill() }
+        // Tasks that wait end, so that nothing of this world stays behind.
+        world.run(until: world.now + .seconds(3600))
+        return settling
+    }
+}

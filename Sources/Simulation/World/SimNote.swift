@@ -1,0 +1,61 @@
+import UbiquityModel
+
+/// Acts and answers in a few words, for a story.
+struct SimNote: CustomStringConvertible {
+    let description: String
+
+    init(_ mutation: Mutation) {
+        switch mutation {
+        case .publish(_, _, let name, let expecting):
+            description = expecting == .absent ? "puts \(name) there" : "replaces \(name)"
+        case .remove(_, let name, _, _): description = "takes \(name) away"
+        case .move(_, let name, _, let target, _): description = "moves \(name) to \(target)"
+        case .setAttributes(_, let name, _, _, _, _): description = "sets attributes of \(name)"
+        }
+    }
+
+    init(_ result: Result<MutationResult, MutationFailure>) {
+        switch result {
+        case .success(let result): description = result.isUnchanged ? "done" : "done, and written to"
+        case .failure(let failure): description = "\(failure)"
+        }
+    }
+
+    init(_ operation: ItemOperation) {
+        let item = operation.item.description.suffix(4)
+        description = "\(Self.words(operation.action)) [\(item)]"
+    }
+
+    private static func words(_ action: ItemOperation.Action) -> String {
+        switch action {
+        case .create(let place, _, _, _, _): "new \(place.name) in \(place.parent.description.suffix(4))"
+        case .announce(let place, _, _): "announced \(place.name)"
+        case .edit: "edit"
+        case .move(let place): "move to \(place.name) in \(place.parent.description.suffix(4))"
+        case .setAttributes: "attributes"
+        case .delete: "deletion"
+        case .revive(let place, _): "revival at \(place.name)"
+        case .resolve: "resolution"
+        case .restore: "restoration"
+        case .undelete: "undeletion"
+        }
+    }
+
+    init(_ outcome: OperationOutcome) {
+        switch outcome {
+        case .committed(let item):
+            let content = item.content.revision.map { " revision \($0.description.suffix(4))" } ?? ""
+            description = "now \(item.place.name)\(content)\(item.isDeleted ? ", deleted" : "")"
+        case .missingChunks: description = "chunks are missing"
+        case .nameTaken(let other): description = "name taken by \(other.description.suffix(4))"
+        case .superseded(let item): description = "superseded by \(item.content.revision?.description.suffix(4) ?? "")"
+        case .parentMissing: description = "no such folder"
+        case .notEmpty: description = "not empty"
+        case .cycle: description = "a circle"
+        case .noSuchItem: description = "no such item"
+        case .quotaExceeded: description = "over quota"
+        case .invalid(let why): description = why
+        case .skipped: description = "skipped"
+        }
+    }
+}

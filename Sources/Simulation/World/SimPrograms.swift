@@ -1,0 +1,359 @@
+import EngineCore
+import UbiquityModel
+
+/// What programs do to a machine's folder, through the mount: each act changes the disk and is reported, as the driver does it.
+extension SimMachine {
+    private struct Found {
+        var path: ItemPath
+        var place: LocalPlace
+        var number: UInt64
+    }
+
+    /// One act of a program, if the mount is there.
+    /// - Parameter random: Decides what is done, and to what.
+    func act(_ random: SimRandom) {
+        guard device != nil else { return }
+        chance = random
+        switch chance.below(100) {
+        case 0..<24: create()
+        case 24..<42: write()
+        case 42..<52: safeSave()
+        case 52..<64: rename()
+        case 64..<67: exchange()
+        case 67..<77: remove()
+        case 77..<84: makeFolder()
+        case 84..<87: removeTree()
+        case 87..<91: setAttributes()
+        case 91..<94: makeLink()
+        default: evict()
+        }
+    }
+
+    // MARK: Places
+
+    private func all(_ kind: LocalKind? = nil) -> [Found] {
+        var result: [Found] = []
+        disk.walk { path, place, number in
+            if kind == nil || disk[number]?.kind == kind {
+                result.append(Found(path: path, place: place, number: number))
+            }
+        }
+        return result
+    }
+
+    private func someFolder() -> InodeKey {
+        let folders = [SimDisk.root] + all(.folder).map(\.number)
+        return SimDisk.key(chance.pick(folders) ?? SimDisk.root)
+    }
+
+    /// Few names, so that devices meet.
+    private func somePlace() -> LocalPlace {
+        let names = ["a", "b", "c", "d", "e"]
+        guard let text = chance.pick(names), let name = try? Name(text) else {
+            preconditionFailure("a letter is a name")
+        }
+        return LocalPlace(folder: someFolder(), name: name)
+    }
+
+    private func shown(_ place: LocalPlace) -> String {
+        device?.path(of: place)?.description ?? "\(place.name)"
+    }
+
+    private func report(
+        _ aspects: LocalChange.Aspects,
+        _ place: LocalPlace,
+        _ number: UInt64,
+        from: LocalPlace? = nil,
+        replacesAnother: Bool = false
+    ) {
+        device?.report(
+            LocalChange(
+                aspects: aspects,
+                parent: place.folder,
+                name: place.name,
+                key: SimDisk.key(number),
+                movedFrom: from.map { ($0.folder, $0.name) },
+                replacesAnother: replacesAnother,
+                mayHaveOtherNames: false,
+                isFolder: disk[number]?.kind == .folder
+            )
+        )
+    }
+
+    // MARK: Files
+
+    private func create() {
+        let place = somePlace()
+        guard disk.entry(place) == nil else { return }
+        world.count(.creates)
+        let time = SimDisk.tick(world.timeOfDay)
+        let number = disk.add(SimInode(kind: .file, mode: 0o644, modified: time, changed: time))
+        disk.link(number, at: place, world.timeOfDay)
+        report(.entry, place, number)
+        world.note("\(name) creates \(shown(place))")
+        let tokens = 1 + chance.below(chance.happens(15) ? 6 : 2)
+        hold(number, place) { machine in machine.append(tokens, number) }
+    }
+
+    private func write() {
+        guard let file = chance.pick(all(.file)) else { return }
+        open(file) { machine in
+            machine.world.count(.writes)
+            if machine.chance.happens(50) { machine.truncate(file.number) }
+            machine.append(1, file.number)
+            machine.world.note("\(machine.name) writes \(machine.shown(file.place))")
+        }
+    }
+
+    /// Opens a file for writing, which needs all of it.
+    private func open(_ file: Found, _ body: @escaping (SimMachine) -> Void) {
+        guard let device else { return }
+        if disk[file.number]?.placeholder == nil {
+            hold(file.number, file.place, body)
+            return
+        }
+        device.fill(file.number) { [self] isHere in
+            guard isHere, self.device === device, disk.entry(file.place) == file.number,
+                disk[file.number]?.placeholder == nil
+            else { return }
+            hold(file.number, file.place, body)
+        }
+    }
+
+    /// Has it open while `body` writes, and sometimes for longer.
+    private func hold(_ number: UInt64, _ place: LocalPlace, _ body: @escaping (SimMachine) -> Void) {
+        guard let device else { return }
+        disk[number]?.writers += 1
+        body(self)
+        noteWriting(number, place)
+        guard chance.happens(25) else { return close(number, place, device) }
+        world.count(.openHandles)
+        device.later(1_000...3_000_000) { [self] device in
+            if disk[number] != nil, chance.happens(60) {
+                append(1, number)
+                // Where it is by now.
+                if let found = all(.file).first(where: { $0.number == number }) { noteWriting(number, found.place) }
+            }
+            let place = all(.file).first { $0.number == number }?.place ?? place
+            close(number, place, device)
+        }
+    }
+
+    private func noteWriting(_ number: UInt64, _ place: LocalPlace) {
+        guard disk[number]?.isDirty == false else { return }
+        disk[number]?.isDirty = true
+        report(.content, place, number)
+    }
+
+    private func close(_ number: UInt64, _ place: LocalPlace, _ device: SimDevice) {
+        guard let inode = disk[number] else { return }
+        disk[number]?.writers = max(0, inode.writers - 1)
+        if disk[number]?.writers == 0 {
+            report(.closed, place, number)
+            device.writerClosed(SimDisk.key(number))
+        }
+    }
+
+    private func append(_ count: Int, _ number: UInt64) {
+        for _ in 0..<count { disk[number]?.tokens.append(world.ledger.newToken(name)) }
+        touch(number)
+    }
+
+    private func truncate(_ number: UInt64) {
+        world.ledger.destroy(disk[number]?.tokens ?? [])
+        disk[number]?.tokens = []
+        touch(number)
+    }
+
+    private func touch(_ number: UInt64) {
+        let time = SimDisk.tick(world.timeOfDay)
+        disk[number]?.modified = time
+        disk[number]?.changed = time
+    }
+
+    /// Writes beside the file, then renames over it.
+    private func safeSave() {
+        guard let file = chance.pick(all(.file)), let name = try? Name(".tmp-save") else { return }
+        let beside = LocalPlace(folder: file.place.folder, name: name)
+        guard disk.entry(beside) == nil else { return }
+        world.count(.safeSaves)
+        world.note("\(self.name) saves \(shown(file.place)) anew")
+        let time = SimDisk.tick(world.timeOfDay)
+        let number = disk.add(SimInode(kind: .file, mode: 0o644, modified: time, changed: time))
+        disk.link(number, at: beside, world.timeOfDay)
+        report(.entry, beside, number)
+        append(1 + chance.below(2), number)
+        disk[number]?.isDirty = true
+        report(.content, beside, number)
+        report(.closed, beside, number)
+        world.later(100...8_000) { [self] in
+            guard let device, disk.entry(beside) == number, disk.entry(file.place) == file.number else { return }
+            replace(file.place, by: beside, number, device)
+        }
+    }
+
+    private func replace(_ place: LocalPlace, by from: LocalPlace, _ number: UInt64, _ device: SimDevice) {
+        if let other = disk.entry(place) {
+            device.aboutToDelete(SimDisk.key(other))
+            lose(other)
+            disk.rename(from, to: place, world.timeOfDay)
+            report(.entry, place, number, from: from, replacesAnother: true)
+        } else {
+            disk.rename(from, to: place, world.timeOfDay)
+            report(.entry, place, number, from: from)
+        }
+        if disk[number]?.kind == .folder {
+            device.folders.move(SimDisk.key(number), parent: place.folder, name: place.name)
+        }
+    }
+
+    /// What a program removes, it may: all that it could see there.
+    private func lose(_ number: UInt64) {
+        guard let inode = disk[number] else { return }
+        if let placeholder = inode.placeholder {
+            world.ledger.destroy(((try? world.cloud.tokens(of: placeholder.revision)) ?? nil) ?? [])
+        }
+        world.ledger.destroy(inode.tokens)
+    }
+
+    private func remove() {
+        guard let device, let item = chance.pick(all().filter { disk[$0.number]?.kind != .folder }) else { return }
+        world.count(.deletions)
+        world.note("\(name) removes \(shown(item.place))")
+        remove(item, device)
+    }
+
+    private func remove(_ item: Found, _ device: SimDevice) {
+        device.aboutToDelete(SimDisk.key(item.number))
+        // Killed between the word and the act.
+        guard self.device === device else { return }
+        lose(item.number)
+        let isFolder = disk[item.number]?.kind == .folder
+        disk.unlink(item.place, world.timeOfDay)
+        if isFolder { device.folders.remove(SimDisk.key(item.number)) }
+        device.report(
+            LocalChange(
+                aspects: .entry,
+                parent: item.place.folder,
+                name: item.place.name,
+                key: SimDisk.key(item.number),
+                mayHaveOtherNames: false,
+                isFolder: isFolder
+            )
+        )
+    }
+
+    // MARK: Names
+
+    private func rename() {
+        guard let device, let item = chance.pick(all()) else { return }
+        let to = somePlace()
+        guard to != item.place, disk.entry(to) != item.number, !isInside(to.folder, item.number) else { return }
+        if let other = disk.entry(to) {
+            // A folder replaces an empty folder, anything else no folder.
+            guard disk[item.number]?.kind != .folder, disk[other]?.kind != .folder else { return }
+        }
+        world.count(.renames)
+        world.note("\(name) renames \(shown(item.place)) to \(shown(to))")
+        replace(to, by: item.place, item.number, device)
+    }
+
+    private func isInside(_ folder: InodeKey, _ number: UInt64) -> Bool {
+        if SimDisk.number(folder) == number { return true }
+        return disk[number]?.entries.values.contains { isInside(folder, $0) } ?? false
+    }
+
+    private func exchange() {
+        guard let device, let one = chance.pick(all()), let other = chance.pick(all()),
+            one.number != other.number, !isInside(one.place.folder, other.number),
+            !isInside(other.place.folder, one.number)
+        else { return }
+        world.count(.exchanges)
+        world.note("\(name) exchanges \(shown(one.place)) and \(shown(other.place))")
+        disk.exchange(one.place, other.place, world.timeOfDay)
+        for (number, place) in [(one.number, other.place), (other.number, one.place)]
+        where disk[number]?.kind == .folder {
+            device.folders.move(SimDisk.key(number), parent: place.folder, name: place.name)
+        }
+        report(.entry, other.place, one.number, from: one.place, replacesAnother: true)
+        report(.entry, one.place, other.number, from: other.place, replacesAnother: true)
+    }
+
+    private func makeFolder() {
+        let place = somePlace()
+        guard let device, disk.entry(place) == nil else { return }
+        world.count(.foldersMade)
+        world.note("\(name) makes folder \(shown(place))")
+        let time = SimDisk.tick(world.timeOfDay)
+        let number = disk.add(SimInode(kind: .folder, mode: 0o755, modified: time, changed: time))
+        disk.link(number, at: place, world.timeOfDay)
+        device.folders.insert(SimDisk.key(number), parent: place.folder, name: place.name)
+        report(.entry, place, number)
+    }
+
+    private func removeTree() {
+        guard let device, let folder = chance.pick(all(.folder)) else { return }
+        world.count(.foldersRemoved)
+        world.note("\(name) removes all of \(shown(folder.place))")
+        // Deepest first, as `rm -r` does it.
+        let below = all().filter { $0.path.isInside(folder.path) }.sorted { $0.path.names.count > $1.path.names.count }
+        for item in below { remove(item, device) }
+    }
+
+    private func makeLink() {
+        let place = somePlace()
+        guard device != nil, disk.entry(place) == nil else { return }
+        world.count(.links)
+        let time = SimDisk.tick(world.timeOfDay)
+        let target = Array("target-\(chance.below(3))".utf8)
+        let number = disk.add(SimInode(kind: .symlink, target: target, mode: 0o777, modified: time, changed: time))
+        disk.link(number, at: place, world.timeOfDay)
+        world.note("\(name) makes link \(shown(place))")
+        report(.entry, place, number)
+    }
+
+    // MARK: Attributes and contents
+
+    private func setAttributes() {
+        guard let item = chance.pick(all().filter { disk[$0.number]?.kind != .symlink }) else { return }
+        world.count(.attributes)
+        let time = SimDisk.tick(world.timeOfDay)
+        disk[item.number]?.changed = time
+        if chance.happens(50) {
+            let mode: UInt16 = chance.pick([0o600, 0o644, 0o755, 0o700]) ?? 0o644
+            disk[item.number]?.mode = mode
+            disk[item.number]?.placeholder?.mode = mode
+            world.note("\(name) sets the mode of \(shown(item.place))")
+        } else {
+            disk[item.number]?.extended[Array("user.tag".utf8)] = [UInt8(chance.below(4))]
+            world.note("\(name) tags \(shown(item.place))")
+        }
+        report(.attributes, item.place, item.number)
+    }
+
+    /// Gives up a content that the cloud has, as the engine checks it.
+    private func evict() {
+        guard let file = chance.pick(all(.file)), let state = disk.state(file.number), !state.isDataless,
+            disk[file.number]?.writers == 0,
+            let row = database.synced(key: state.key).first, case .file(let content) = row.content,
+            row.local?.describes(state) == true, database.remote[row.id]?.content == row.content,
+            ((try? world.cloud.tokens(of: content.revision)) ?? nil) != nil, device?.isDrained == true,
+            device?.synchronizer.isRunningPass == false
+        else { return }
+        world.count(.evictions)
+        world.note("\(name) evicts \(shown(file.place))")
+        disk[file.number]?.placeholder = Placeholder(
+            revision: content.revision,
+            generation: chance.next(),
+            size: state.size,
+            modified: state.modified,
+            mode: state.mode
+        )
+        disk[file.number]?.tokens = []
+        disk[file.number]?.changed = SimDisk.tick(world.timeOfDay)
+        guard let evicted = disk.state(file.number) else { return }
+        var changed = row
+        changed.local = LocalEvidence(evicted)
+        database.apply(SyncedChanges(upserts: [changed]))
+    }
+}

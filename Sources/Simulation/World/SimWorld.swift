@@ -1,0 +1,152 @@
+import EngineCore
+import Logging
+import UbiquityModel
+
+/// What can happen in a world, besides what programs do; each occurrence is counted.
+package enum SimCounter: String, CaseIterable, Sendable {
+    case passes, mutations, busy, fills, largeTransfers, connectionsLost
+    case requestLost, answerLost, kills, networkCuts
+    case creates, writes, safeSaves, renames, exchanges, deletions, foldersMade, foldersRemoved, attributes, links
+    case evictions, openHandles, conflicts
+}
+
+/// Devices, their programs, a network and a server in virtual time: one schedule, decided by its seed.
+final class SimWorld {
+    let seed: UInt64
+    var random: SimRandom
+    private(set) var now = Duration.zero
+    private let executor: SimExecutor
+    private let isolation: SimIsolation
+    private var events = SimEvents()
+    private(set) var machines: [SimMachine] = []
+    var cloud: SimCloud
+    private var headCounter: UInt64 = 0
+    /// While programs work and things go wrong.
+    var isTroubled = true
+    /// Per cent.
+    let faultRate: Int
+    private(set) var counts: [SimCounter: Int] = [:]
+    /// What went wrong, if anything did.
+    private(set) var failure: String?
+    private(set) var story: [String] = []
+    let keepsStory: Bool
+    /// Of everything that happened, in order.
+    private(set) var trace: UInt64 = 0xcbf2_9ce4_8422_2325
+    var ledger = SimLedger()
+
+    init(seed: UInt64, keepsStory: Bool) throws {
+        self.seed = seed
+        self.keepsStory = keepsStory
+        var random = SimRandom(seed: seed)
+        executor = SimExecutor(random: random.split())
+        isolation = SimIsolation(executor: executor)
+        faultRate = [0, 1, 3, 8][random.below(4)]
+        let count = 2 + random.below(3)
+        self.random = random
+        cloud = try SimCloud(machines: count, at: Self.timeOfDay(.zero))
+        machines = (0..<count).map { SimMachine(number: $0, world: self) }
+    }
+
+    private static func timeOfDay(_ now: Duration) -> Timestamp {
+        let parts = now.components
+        return Timestamp(seconds: 1_700_000_000 + parts.seconds, nanoseconds: parts.attoseconds / 1_000_000_000)
+    }
+
+    var timeOfDay: Timestamp { Self.timeOfDay(now) }
+
+    func logger(_ name: String) -> Logger {
+        guard keepsStory else { return Logger(label: name) { _ in SwiftLogNoOpLogHandler() } }
+        return Logger(label: name) { _ in SimLog { [unowned self] text in tell("\(name): \(text)") } }
+    }
+
+    // MARK: Events
+
+    func at(_ moment: Duration, _ body: @escaping () -> Void) { events.add(at: moment, body) }
+
+    /// - Parameter range: Microseconds.
+    func later(_ range: ClosedRange<Int>, _ body: @escaping () -> Void) {
+        at(now + random.duration(range), body)
+    }
+
+    func task(_ body: @escaping () async -> Void) {
+        let body = SimBody(run: body)
+        let isolation = isolation
+        Task(executorPreference: executor) { await isolation.run(body) }
+    }
+
+    func pause(_ range: ClosedRange<Int>) async {
+        let moment = now + random.duration(range)
+        await withCheckedContinuation { continuation in
+            at(moment) { continuation.resume() }
+        }
+    }
+
+    /// Runs until a moment, until nothing happens any more, or until something is wrong.
+    func run(until end: Duration) {
+        executor.runAll()
+        while failure == nil, let next = events.next, next <= end, let body = events.removeFirst() {
+            now = next
+            cloud.timeOfDay = timeOfDay
+            body()
+            executor.runAll()
+        }
+        if failure == nil { now = max(now, end) }
+    }
+
+    // MARK: The network
+
+    func faults(_ counter: SimCounter) -> Bool {
+        guard isTroubled, faultRate > 0, random.happens(faultRate) else { return false }
+        count(counter)
+        return true
+    }
+
+    /// Tells the other devices, if there is something to tell.
+    func cloudMayHaveChanged() {
+        let head = cloud.head.counter
+        guard head != headCounter else { return }
+        headCounter = head
+        for machine in machines {
+            guard let device = machine.device else { continue }
+            device.later(300...6_000) { $0.cloudChanged() }
+        }
+    }
+
+    // MARK: The record
+
+    func count(_ counter: SimCounter) {
+        counts[counter, default: 0] += 1
+        mix(counter.rawValue.utf8.reduce(UInt64(0)) { $0 &* 31 &+ UInt64($1) })
+    }
+
+    func note(_ text: @autoclosure () -> String) {
+        mix(UInt64(now.components.attoseconds / 1_000_000_000_000))
+        if keepsStory { tell(text()) }
+    }
+
+    private func tell(_ text: String) { story.append("\(now) \(text)") }
+
+    private func mix(_ word: UInt64) { trace = (trace ^ word) &* 0x100_0000_01b3 }
+
+    func fail(_ reason: String) {
+        if failure == nil { failure = reason }
+    }
+}
+
+/// Every content that a program ever wrote.
+struct SimLedger {
+    private var count: UInt64 = 0
+    /// What a program has itself written over or removed, having had it before its eyes: it may go.
+    private(set) var destroyed: Set<UInt64> = []
+    private(set) var authors: [UInt64: String] = [:]
+
+    mutating func newToken(_ author: String) -> UInt64 {
+        count += 1
+        authors[count] = author
+        return count
+    }
+
+    mutating func destroy(_ tokens: [UInt64]) { destroyed.formUnion(tokens) }
+
+    var living: [UInt64] { authors.keys.filter { !destroyed.contains($0) }.sorted() }
+}
