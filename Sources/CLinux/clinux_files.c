@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -134,6 +135,25 @@ int clinux_try_lock(int descriptor) { return RETRY(flock(descriptor, LOCK_EX | L
 
 int64_t clinux_pread(int descriptor, void *buffer, size_t length, int64_t offset) {
     return RETRY(pread(descriptor, buffer, length, offset));
+}
+
+int64_t clinux_pread_two(
+    int descriptor, void *first, size_t first_length, void *second, size_t second_length, int64_t offset) {
+    struct iovec parts[2] = {{first, first_length}, {second, second_length}};
+    int64_t done = 0;
+    while (parts[0].iov_len + parts[1].iov_len > 0) {
+        ssize_t result = RETRY(preadv(descriptor, parts, 2, offset + done));
+        if (result < 0) return result;
+        if (result == 0) break;
+        done += result;
+        for (int index = 0; index < 2 && result > 0; index++) {
+            size_t part = (size_t)result < parts[index].iov_len ? (size_t)result : parts[index].iov_len;
+            parts[index].iov_base = (char *)parts[index].iov_base + part;
+            parts[index].iov_len -= part;
+            result -= (ssize_t)part;
+        }
+    }
+    return done;
 }
 
 int clinux_pwrite_all(int descriptor, const void *buffer, size_t length, int64_t offset) {

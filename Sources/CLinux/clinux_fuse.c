@@ -88,6 +88,12 @@ int clinux_fuse_takes_long(const void *message, size_t size) {
     }
 }
 
+ssize_t clinux_fuse_splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t length, unsigned flags) {
+    ssize_t result = splice(from, from_offset, to, to_offset, length, flags);
+    // The kernel has taken it out of the pipe. libfuse would print this, where for other answers it says nothing.
+    return result < 0 && errno == ENOENT ? (ssize_t)length : result;
+}
+
 int clinux_fuse_is_readable(int descriptor) {
     struct pollfd entry = {.fd = descriptor, .events = POLLIN};
     return poll(&entry, 1, 0) > 0;

@@ -4,14 +4,33 @@ package import UbiquityModel
 package protocol ChunkStore: Sendable {
     /// Writes the chunks. When it returns, they are durable; when it throws, none of them is to be relied on.
     func store(_ chunks: [StoredChunk]) async throws(ChunkStoreError) -> [ChunkLocation]
-    /// Reads chunks, in the order asked for.
-    /// - Parameter examining: whether the data is compared with its check, which costs more than reading it. Without that only what is
-    ///   no such record at all counts as damaged.
-    func read(_ chunks: [ChunkRequest], examining: Bool) async throws(ChunkStoreError) -> [ReadChunk]
+    /// How many bytes of data a chunk has, by its place alone.
+    func dataCount(at location: ChunkLocation) throws(ChunkStoreError) -> Int
+    /// Runs `body` on a thread that may block, and returns what it returns.
+    /// - Parameter body: reads chunks to wherever it wants them, so that they are not copied from where they were read to.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (any ChunkReader) throws(ChunkStoreError) -> Value
+    ) async throws(ChunkStoreError) -> Value
     /// Whether the pack is there.
     func hasPack(_ pack: UInt64) -> Bool
     /// Finishes what was asked for; nothing more may be asked for then.
     func close() async
+}
+
+/// Reads chunks out of packs. Blocks on the disk.
+package protocol ChunkReader {
+    /// Reads the data.
+    /// - Parameters:
+    ///   - room: exactly as many bytes as `ChunkStore.dataCount(at:)` says.
+    ///   - examining: whether the data is compared with its check, which costs more than reading it. Without that only what is no such
+    ///     record at all counts as damaged.
+    /// - Returns: whether the record is not the one asked for, or does not match its own check: the disk has damaged it. The room then
+    ///   has what is there.
+    func read(
+        _ chunk: ChunkRequest,
+        into room: UnsafeMutableRawBufferPointer,
+        examining: Bool
+    ) throws(ChunkStoreError) -> Bool
 }
 
 /// A chunk as it is stored: compressed where that pays. The store never looks into it.
@@ -56,12 +75,6 @@ package struct ChunkRequest: Hashable, Sendable {
         self.chunk = chunk
         self.location = location
     }
-}
-
-package struct ReadChunk: Hashable, Sendable {
-    package var data: ArraySlice<UInt8>
-    /// The record is not the one asked for, or does not match its own check: the disk has damaged it. The data is what is there.
-    package var isDamaged: Bool
 }
 
 package enum ChunkStoreError: Error, Hashable, Sendable {

@@ -41,16 +41,19 @@ package protocol Cloud: Sendable {
 
     func upload(_ container: ContainerID, frames: [ChunkFrame]) async throws(CloudError)
 
-    /// Streams chunks in the order asked for. The next is read from the connection only after `receive` has returned.
-    ///
-    /// If `receive` throws, the fetch ends with `.cancelled` (or with what it threw, if that is a `CloudError`): the caller
-    /// remembers its own reason. The content of a frame is not verified here.
-    /// - Parameter examine: one of them came damaged before: the server looks at its own disk, and tells its operator.
+    /// Streams chunks in the order asked for. The content of a frame is not verified here.
+    /// - Parameters:
+    ///   - examine: one of them came damaged before: the server looks at its own disk, and tells its operator.
+    ///   - whenReady: calls its argument once, on any thread and perhaps at once, when there is room for more. Not much more is read
+    ///     from the connection before.
+    ///   - receive: takes a frame over, on a thread that must not block. If it throws, the fetch ends with `.cancelled` (or with what it
+    ///     threw, if that is a `CloudError`): the caller remembers its own reason.
     func fetch(
         _ container: ContainerID,
         chunks: [ChunkID],
         examine: Bool,
-        receive: @escaping @Sendable (ChunkFrame) async throws -> Void
+        whenReady: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+        receive: @escaping @Sendable (ChunkFrame) throws -> Void
     ) async throws(CloudError)
 
     /// The manifests of these contents; those that the cloud does not know are left out.

@@ -32,44 +32,17 @@ extension CloudClient {
         _ container: ContainerID,
         chunks: [ChunkID],
         examine: Bool,
-        receive: @escaping @Sendable (ChunkFrame) async throws -> Void
+        whenReady: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        receive: @escaping @Sendable (ChunkFrame) throws -> Void
     ) async throws(CloudError) {
         for part in slices(chunks, of: CloudLimits.idsPerRequest) {
-            try await fetchPart(container, WireFetchRequest(chunks: part, examine: examine), part, receive)
-        }
-    }
-
-    private func fetchPart(
-        _ container: ContainerID,
-        _ question: WireFetchRequest,
-        _ chunks: [ChunkID],
-        _ receive: @Sendable (ChunkFrame) async throws -> Void
-    ) async throws(CloudError) {
-        let request = try CloudRequest.post(CloudRoute.path(container, .fetch), question)
-        let response = try await transport.open(request, token: credentials.token)
-        var decoder = LengthPrefixedDecoder(limit: LengthPrefix.longestFrame)
-        var awaited = chunks[...]
-        do {
-            for try await buffer in response.body {
-                buffer.withUnsafeReadableBytes { decoder.append($0) }
-                while let message = try decoder.next() {
-                    let frame = try ChunkFrame(body: message)
-                    guard frame.chunk == awaited.popFirst() else {
-                        throw CloudError.malformed("a chunk that was not asked for")
-                    }
-                    try await delivering { try await receive(frame) }
-                }
+            let question = WireFetchRequest(chunks: part, examine: examine)
+            let request = try CloudRequest.post(CloudRoute.path(container, .fetch), question)
+            let server = transport.endpoint.name
+            try await transport.stream(request, token: credentials.token) {
+                FrameStream(chunks: part, server: server, whenReady: whenReady, receive: receive)
             }
-            try decoder.finish()
-        } catch { throw transport.mapped(error, request) }
-        guard awaited.isEmpty else {
-            throw .notFound("the cloud gave only \(chunks.count - awaited.count) of \(chunks.count) chunks")
         }
-    }
-
-    /// The receiver's own failure ends the fetch; what it was the receiver knows.
-    private func delivering(_ body: () async throws -> Void) async throws(CloudError) {
-        do { try await body() } catch { throw error as? CloudError ?? .cancelled }
     }
 
     package func manifests(

@@ -77,6 +77,58 @@ import UbiquityModel
         }
     }
 
+    @Test func `a receiver without room gets no more until it has some`() async throws {
+        let (first, second) = (try frame(1), try frame(2))
+        let pieces = [encoded(first), encoded(second)]
+        try await withClient(answer: { _ in .pieces(pieces, ends: true) }) { client, _ in
+            let received = Mutex<[ChunkFrame]>([])
+            let (fulls, full) = AsyncStream.makeStream(of: (count: Int, resume: @Sendable () -> Void).self)
+            async let fetched: Void = client.fetch(
+                .documents,
+                chunks: [first.chunk, second.chunk],
+                examine: false,
+                whenReady: { resume in full.yield((received.withLock { $0.count }, resume)) },
+                receive: { frame in received.withLock { $0.append(frame) } }
+            )
+            var counts = Set<Int>()
+            for await (count, resume) in fulls {
+                #expect(received.withLock { $0.count } == count)
+                counts.insert(count)
+                resume()
+                if count == 2 { break }
+            }
+            #expect(counts.contains(1))
+            try await fetched
+        }
+    }
+
+    @Test func `a receiver without room does not keep a fetch from being cancelled`() async throws {
+        let frame = try frame(1)
+        let body = encoded(frame)
+        try await withClient(answer: { _ in .pieces([body], ends: false) }) { client, _ in
+            let (fulls, full) = AsyncStream.makeStream(of: Void.self)
+            let task = Task {
+                await cloudError {
+                    try await client.fetch(
+                        .documents,
+                        chunks: [frame.chunk],
+                        examine: false,
+                        whenReady: { _ in full.yield() },
+                        receive: { _ in }
+                    )
+                }
+            }
+            for await _ in fulls { break }
+            task.cancel()
+            #expect(await task.value == .cancelled)
+        }
+    }
+
+    @Test func `an answer that is no success says why`() async throws {
+        #expect(try await fetch(failure(.revoked)).error == .revoked)
+        #expect(try await fetch(.text("<html>", status: 502)).error?.kind == "offline")
+    }
+
     @Test func `nothing is asked for nothing`() async throws {
         try await withClient(answer: { _ in .close }) { client, _ in
             try await client.fetch(.documents, chunks: [], examine: false) { _ in }

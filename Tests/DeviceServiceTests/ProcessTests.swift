@@ -29,6 +29,17 @@ import UbiquityControl
         #expect(own.end(with: SIGKILL, within: .seconds(1)))
     }
 
+    @Test func `a process is known again, unless it runs something else or is another one`() throws {
+        var own = try #require(ProcessIdentity.own())
+        let executable = try #require(ProcessTable.executable(of: own.pid))
+        #expect(ProcessTable.isStill(own, running: executable))
+        #expect(!ProcessTable.isStill(own, running: executable + "x"))
+        #expect(!ProcessTable.isStill(own, running: String(executable.dropLast())))
+        #expect(!ProcessTable.isStill(own, running: nil))
+        own.started += 1
+        #expect(!ProcessTable.isStill(own, running: executable))
+    }
+
     @Test func `a process is ended, and its end is waited for`() throws {
         let command = try Command(["sleep", "100"])
         let process = try #require(ProcessIdentity(pid: command.pid))

@@ -57,6 +57,9 @@ int clinux_truncate(int descriptor, int64_t size);
 int clinux_try_lock(int descriptor);
 
 int64_t clinux_pread(int descriptor, void *buffer, size_t length, int64_t offset);
+/* Fills both buffers with what lies together at the offset. Returns the number of bytes, fewer at the end of the file. */
+int64_t clinux_pread_two(
+    int descriptor, void *first, size_t first_length, void *second, size_t second_length, int64_t offset);
 // Writes all of it, or returns the error.
 int clinux_pwrite_all(int descriptor, const void *buffer, size_t length, int64_t offset);
 // One write at the end of a descriptor opened with O_APPEND; may be short.

@@ -2,6 +2,7 @@
 // (folder, name), per-thread settings. Every function returns the call's result or -errno.
 #ifndef CLINUX_FUSE_H
 #define CLINUX_FUSE_H
+#include <sys/types.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,9 @@ int clinux_fuse_extend_init(void *body, size_t size, struct clinux_fuse_offer of
 
 // Whether answering a request means going to the disk, or moving many bytes.
 int clinux_fuse_takes_long(const void *message, size_t size);
+// splice(2), as libfuse calls it for answers that it has gathered in a pipe: -1 and errno after a failure. That nobody waits for the
+// answer any more is none.
+ssize_t clinux_fuse_splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t length, unsigned flags);
 // Whether a descriptor can be read at once.
 int clinux_fuse_is_readable(int descriptor);
 

@@ -43,15 +43,19 @@ package final class FolderChunkStore: ChunkStore {
         }.get()
     }
 
-    package func read(
-        _ chunks: [ChunkRequest],
-        examining: Bool
-    ) async throws(ChunkStoreError) -> [ReadChunk] {
-        try await withCheckedContinuation { continuation in
+    package func dataCount(at location: ChunkLocation) throws(ChunkStoreError) -> Int {
+        let count = Int(location.length) - PackRecord.headerBytes
+        guard count > 0 else { throw .missing(pack: location.pack) }
+        return count
+    }
+
+    package func read<Value: Sendable>(
+        _ body: @escaping @Sendable (any ChunkReader) throws(ChunkStoreError) -> Value
+    ) async throws(ChunkStoreError) -> Value {
+        let reader = PackReader(folder: folder)
+        return try await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, _>, Never>) in
             reading.async {
-                continuation.resume(
-                    returning: Result { () throws(ChunkStoreError) in try self.readNow(chunks, examining: examining) }
-                )
+                continuation.resume(returning: Result { () throws(ChunkStoreError) in try body(reader) })
             }
         }.get()
     }
@@ -118,24 +122,5 @@ package final class FolderChunkStore: ChunkStore {
             state.waiting.removeFirst(count)
             return group
         }
-    }
-
-    // MARK: Reading
-
-    private func readNow(_ chunks: [ChunkRequest], examining: Bool) throws(ChunkStoreError) -> [ReadChunk] {
-        var result = [ReadChunk]()
-        result.reserveCapacity(chunks.count)
-        for request in chunks {
-            let location = request.location
-            let file = try folder.reading(location.pack)
-            let record = try file.read(Int(location.length), at: location.offset)
-            guard record.count == Int(location.length), record.count > PackRecord.headerBytes else {
-                throw .missing(pack: location.pack)
-            }
-            let isDamaged =
-                !PackRecord.names(record[...], request.chunk) || examining && !PackRecord.isValid(record[...])
-            result.append(ReadChunk(data: record.dropFirst(PackRecord.headerBytes), isDamaged: isDamaged))
-        }
-        return result
     }
 }

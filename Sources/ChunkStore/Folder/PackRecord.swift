@@ -26,7 +26,9 @@ enum PackRecord {
         buffer.append(contentsOf: chunk.chunk.bytes)
         append(chunk.length, to: &buffer)
         append(UInt32(chunk.data.count), to: &buffer)
-        let check = check(header: buffer[start...], data: chunk.data)
+        let check = buffer[start...].withUnsafeBytes { header in
+            chunk.data.withUnsafeBytes { data in Self.check(header: header, data: data) }
+        }
         buffer.append(contentsOf: check)
         buffer.append(contentsOf: chunk.data)
     }
@@ -43,21 +45,31 @@ enum PackRecord {
 
     /// Whether these bytes are exactly one undamaged record.
     static func isValid(_ record: ArraySlice<UInt8>) -> Bool {
-        guard record.count >= headerBytes, record.prefix(4).elementsEqual(mark) else { return false }
-        let header = record.prefix(56)
-        let check = check(header: header, data: record.dropFirst(headerBytes))
-        return record.dropFirst(56).prefix(8).elementsEqual(check)
+        record.withUnsafeBytes { record in
+            guard record.count >= headerBytes else { return false }
+            return isValid(
+                UnsafeRawBufferPointer(rebasing: record[..<headerBytes]),
+                data: UnsafeRawBufferPointer(rebasing: record[headerBytes...])
+            )
+        }
     }
 
-    /// Whether this begins as the record of that chunk does.
-    static func names(_ record: ArraySlice<UInt8>, _ chunk: ChunkID) -> Bool {
-        record.prefix(4).elementsEqual(mark) && record.dropFirst(16).prefix(32).elementsEqual(chunk.bytes)
+    /// Whether header and data are one undamaged record.
+    static func isValid(_ header: UnsafeRawBufferPointer, data: UnsafeRawBufferPointer) -> Bool {
+        guard header.count == headerBytes, header.prefix(4).elementsEqual(mark) else { return false }
+        let check = check(header: UnsafeRawBufferPointer(rebasing: header[..<56]), data: data)
+        return header.dropFirst(56).elementsEqual(check)
     }
 
-    private static func check(header: ArraySlice<UInt8>, data: ArraySlice<UInt8>) -> [UInt8] {
+    /// Whether a record that begins like this is that chunk's.
+    static func names(_ header: UnsafeRawBufferPointer, _ chunk: ChunkID) -> Bool {
+        header.prefix(4).elementsEqual(mark) && header.dropFirst(16).prefix(32).elementsEqual(chunk.bytes)
+    }
+
+    private static func check(header: UnsafeRawBufferPointer, data: UnsafeRawBufferPointer) -> [UInt8] {
         var hash = SHA256()
-        header.withUnsafeBytes { hash.update(bufferPointer: $0) }
-        data.withUnsafeBytes { hash.update(bufferPointer: $0) }
+        hash.update(bufferPointer: header)
+        hash.update(bufferPointer: data)
         return Array(hash.finalize().prefix(8))
     }
 

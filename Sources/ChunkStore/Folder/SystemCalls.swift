@@ -62,6 +62,24 @@ final class OpenFile: Sendable {
         return bytes
     }
 
+    /// Fills two rooms, one after the other, with what lies together. Returns how many bytes there were: fewer at the end of the file.
+    func read(
+        into first: UnsafeMutableRawBufferPointer,
+        _ second: UnsafeMutableRawBufferPointer,
+        at offset: UInt64
+    ) throws(ChunkStoreError) -> Int {
+        let result = clinux_pread_two(
+            descriptor,
+            first.baseAddress,
+            first.count,
+            second.baseAddress,
+            second.count,
+            Int64(offset)
+        )
+        try ChunkStoreError.check(result, "reading \(path)")
+        return Int(result)
+    }
+
     /// Makes what was written durable.
     func synchronize() throws(ChunkStoreError) {
         try ChunkStoreError.check(clinux_fsync(descriptor), "syncing \(path)")

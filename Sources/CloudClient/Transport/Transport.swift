@@ -7,6 +7,7 @@ internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOSSL
 internal import SwiftProtobuf
+internal import Synchronization
 
 /// One HTTP request, before it is sent.
 struct CloudRequest: Sendable {
@@ -53,15 +54,24 @@ final class Transport: Sendable {
 
     /// The engine bounds what it has under way; a request that waited here for a connection would time out.
     private static let connectionsPerPool = 256
+    /// Large ones for content: each call of the system, and each walk through the handlers, then is for more of it.
+    private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(
+        minimum: 2048,
+        initial: 16384,
+        maximum: 256 * 1024
+    )
     /// Of an answer that is one message.
     private static let longestAnswer = 128 * 1024 * 1024
-    private static let longestFailure = 64 * 1024
+    static let longestFailure = 64 * 1024
 
     let endpoint: Endpoint
     private let requests: HTTPClient
     private let uploads: HTTPClient
     private let feeds: HTTPClient
     private let logger: Logger
+    private let loops = Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
+    /// Streams under way, by the thread that has them. A leaf: memory work only.
+    private let loopsInUse: Mutex<[Int]>
 
     /// - Parameter certificate: PEM: exactly this certificate is trusted, whatever host it names; `nil`: the system's roots.
     init(
@@ -76,6 +86,7 @@ final class Transport: Sendable {
         }
         self.endpoint = endpoint
         self.logger = logger
+        loopsInUse = Mutex([Int](repeating: 0, count: loops.count))
         requests = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: true)
         uploads = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: false)
         feeds = Self.makeClient(tls, read: limits.feedLost, limits, boundsAcknowledgements: true)
@@ -113,6 +124,62 @@ final class Transport: Sendable {
         } catch { throw mapped(error, request) }
     }
 
+    /// Sends a request, and lets its answer go where `makeStream` says; that is asked again if the request is sent again.
+    func stream(
+        _ request: CloudRequest,
+        token: [UInt8]?,
+        _ makeStream: () -> FrameStream
+    ) async throws(CloudError) {
+        let (index, loop) = takeLoop()
+        defer { loopsInUse.withLock { $0[index] -= 1 } }
+        do {
+            let first = makeStream()
+            do { try await run(request, token: token, first, on: loop) } catch
+                where
+                request.isRepeatable && wasStaleConnection(error) && !first.hasBegun && !Task.isCancelled
+            {
+                try await run(request, token: token, makeStream(), on: loop)
+            }
+        } catch { throw mapped(error, request) }
+    }
+
+    private func run(
+        _ request: CloudRequest,
+        token: [UInt8]?,
+        _ stream: FrameStream,
+        on loop: any EventLoop
+    ) async throws {
+        let prepared = prepare(request, token: token)
+        var body: HTTPClient.Body?
+        if case .message(let bytes) = request.body { body = .byteBuffer(ByteBuffer(bytes: bytes)) }
+        let task = client(request.pool).execute(
+            request: try HTTPClient.Request(
+                url: prepared.url,
+                method: prepared.method,
+                headers: prepared.headers,
+                body: body
+            ),
+            delegate: stream,
+            // On one and the same thread nothing has to be handed over.
+            eventLoop: .delegateAndChannel(on: loop)
+        )
+        try await withTaskCancellationHandler {
+            try await task.futureResult.get()
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    /// The thread with the fewest streams, the first one of these: so that those which follow each other have one connection.
+    private func takeLoop() -> (index: Int, loop: any EventLoop) {
+        let index = loopsInUse.withLock { counts in
+            let index = counts.indices.min { (counts[$0], $0) < (counts[$1], $1) } ?? 0
+            counts[index] += 1
+            return index
+        }
+        return (index, loops[index])
+    }
+
     /// Errors of anything that has to do with a request, also with the body of its answer.
     func mapped(_ error: any Error, _ request: CloudRequest) -> CloudError {
         let mapped = Task.isCancelled ? .cancelled : CloudError(error, server: endpoint.name)
@@ -132,10 +199,8 @@ final class Transport: Sendable {
 
     private func failure(_ response: HTTPClientResponse) async throws -> CloudError {
         var body = try await response.body.collect(upTo: Self.longestFailure)
-        let isOurs = response.headers.first(name: CloudHeader.contentType) == CloudHeader.protobuf
-        let bytes = body.readBytes(length: body.readableBytes) ?? []
-        let failure = isOurs ? try? WireFailure(body: bytes) : nil
-        return CloudError(status: Int(response.status.code), failure: failure, server: endpoint.name)
+        let head = HTTPResponseHead(version: .http1_1, status: response.status, headers: response.headers)
+        return CloudError(head, &body, server: endpoint.name)
     }
 
     private func client(_ pool: Pool) -> HTTPClient {
@@ -202,7 +267,12 @@ extension Transport {
             let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
             let milliseconds = SocketOptionValue(limits.acknowledgement.nanoseconds / 1_000_000)
             configuration.http1_1ConnectionDebugInitializer = { channel in
-                channel.setOption(option, value: milliseconds)
+                channel.setOption(option, value: milliseconds).flatMap {
+                    channel.setOption(.recvAllocator, value: Self.receiveBuffers)
+                }.flatMap {
+                    // What one call gives is decrypted and handed on while it is in the processor's cache.
+                    channel.setOption(.maxMessagesPerRead, value: 1)
+                }
             }
         }
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)

@@ -16,6 +16,7 @@ struct CloudService: Sendable {
     let chunks: any ChunkStore
     let hub: FeedHub
     let network: ServerNetwork
+    let sentBuffers = SentBuffers()
     let now: @Sendable () -> Timestamp
     let logger: Logger
 

@@ -6,14 +6,15 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
+internal import Synchronization
 internal import UbiquityModel
 
 /// Chunks in both directions. Bodies are streamed: neither direction ever holds more than a few of them.
 extension CloudService {
     /// So many bytes of an upload are verified and stored at once.
     private static let uploadGroupBytes = 4 * 1024 * 1024
-    /// So many bytes of packs are read at once for a fetch.
-    private static let fetchGroupBytes: UInt32 = 1024 * 1024
+    /// So many bytes of packs, at most, are read at once for a fetch: what was read is still in the processor's cache when it goes out.
+    private static let fetchGroupBytes = 512 * 1024
 
     func addTransferRoutes(_ router: Router<CloudRequestContext>) {
         router.post(.init(CloudRoute.template(.have))) { request, context in try await have(request, context) }
@@ -80,17 +81,34 @@ extension CloudService {
             }
             return record
         }
-        let groups = Self.groups(records)
+        let frames = try records.map { record in
+            let location = ChunkLocation(pack: record.pack, offset: record.offset, length: record.recordLength)
+            let count = try chunks.dataCount(at: location)
+            let head = WireChunkFrame.head(
+                chunk: record.chunk,
+                length: record.length,
+                isCompressed: record.isCompressed,
+                dataCount: count
+            )
+            return StoredFrame(
+                request: ChunkRequest(chunk: record.chunk, location: location),
+                head: head,
+                dataCount: count
+            )
+        }
+        let groups = Self.groups(frames)
         let examine = asked.examine
         return Response(
             status: .ok,
             headers: [.contentType: CloudHeader.protobuf],
-            body: ResponseBody { writer in
+            // With its length before it, the body goes out in pieces as they are: without lines of their own between them.
+            body: ResponseBody(contentLength: frames.reduce(0) { $0 + $1.bytes }) { writer in
                 var current = try await read(groups.first ?? [], examine)
                 for index in groups.indices {
                     // The next group is read while this one goes out.
                     async let next = read(index + 1 < groups.count ? groups[index + 1] : [], examine)
                     try await writer.write(current)
+                    sentBuffers.put(current)
                     current = try await next
                 }
                 try await writer.finish(nil)
@@ -98,44 +116,77 @@ extension CloudService {
         )
     }
 
-    private static func groups(_ records: [ChunkRecord]) -> [[ChunkRecord]] {
-        var groups = [[ChunkRecord]]()
-        var bytes: UInt32 = 0
-        for record in records {
-            if groups.isEmpty || bytes >= fetchGroupBytes {
+    private static func groups(_ frames: [StoredFrame]) -> [[StoredFrame]] {
+        var groups = [[StoredFrame]]()
+        var bytes = 0
+        for frame in frames {
+            if groups.isEmpty || bytes + frame.bytes > fetchGroupBytes {
                 groups.append([])
                 bytes = 0
             }
-            groups[groups.count - 1].append(record)
-            bytes += record.recordLength
+            groups[groups.count - 1].append(frame)
+            bytes += frame.bytes
         }
         return groups
     }
 
-    private func read(_ records: [ChunkRecord], _ examine: Bool) async throws -> ByteBuffer {
-        let requests = records.map { record in
-            let location = ChunkLocation(pack: record.pack, offset: record.offset, length: record.recordLength)
-            return ChunkRequest(chunk: record.chunk, location: location)
-        }
-        let contents = try await chunks.read(requests, examining: examine)
-        var buffer = ByteBuffer()
-        buffer.reserveCapacity(contents.reduce(0) { $0 + $1.data.count + 64 })
-        for (record, content) in zip(records, contents) {
-            if content.isDamaged {
+    /// The frames, one after the other.
+    private func read(_ frames: [StoredFrame], _ examine: Bool) async throws -> ByteBuffer {
+        guard !frames.isEmpty else { return ByteBuffer() }
+        return try await chunks.read { [logger, sentBuffers] reader throws(ChunkStoreError) in
+            var buffer = sentBuffers.take()
+            buffer.reserveCapacity(frames.reduce(0) { $0 + $1.bytes })
+            for frame in frames {
+                buffer.writeBytes(frame.head)
+                var isDamaged = false
+                try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: frame.dataCount) {
+                    room throws(ChunkStoreError) in
+                    let room = UnsafeMutableRawBufferPointer(rebasing: room[..<frame.dataCount])
+                    isDamaged = try reader.read(frame.request, into: room, examining: examine)
+                    return frame.dataCount
+                }
+                guard isDamaged else { continue }
                 // The device has noticed it, and says for which file: it never serves what does not match its name.
+                let (chunk, location) = (frame.request.chunk, frame.request.location)
                 logger.error(
-                    "chunk \(record.chunk) is damaged on the server's disk (pack \(record.pack), offset \(record.offset))"
+                    "chunk \(chunk) is damaged on the server's disk (pack \(location.pack), offset \(location.offset))"
                 )
             }
-            let head = WireChunkFrame.head(
-                chunk: record.chunk,
-                length: record.length,
-                isCompressed: record.isCompressed,
-                dataCount: content.data.count
-            )
-            buffer.writeBytes(head)
-            buffer.writeBytes(content.data)
+            return buffer
         }
+    }
+}
+
+/// A chunk in a pack, as it is sent.
+private struct StoredFrame: Sendable {
+    var request: ChunkRequest
+    /// What goes before the data.
+    var head: [UInt8]
+    var dataCount: Int
+
+    var bytes: Int { head.count + dataCount }
+}
+
+/// Buffers of answers that are on their way, or have gone out: they make room for what comes next, since new memory costs as much as
+/// to fill it.
+final class SentBuffers: Sendable {
+    /// At least this many are left alone, since they may still be on their way.
+    private static let least = 2
+    private static let most = 8
+
+    /// A leaf: memory work only.
+    private let buffers = Mutex<[ByteBuffer]>([])
+
+    /// An empty one. If it has not gone out yet, NIO gives it memory of its own.
+    func take() -> ByteBuffer {
+        guard var buffer = buffers.withLock({ $0.count > Self.least ? $0.removeFirst() : nil }) else {
+            return ByteBuffer()
+        }
+        buffer.clear()
         return buffer
+    }
+
+    func put(_ buffer: ByteBuffer) {
+        buffers.withLock { if $0.count < Self.most { $0.append(buffer) } }
     }
 }

@@ -61,6 +61,11 @@ final class ProgramLookup: Sendable {
         let known = cache.withLock { $0[pid] }
         let isFresh = known.map { ContinuousClock.now - $0.seen < Self.validity } ?? false
         if !isCaller, isFresh, let known { return known.sighting }
+        if isFresh, let known,
+            ProcessTable.isStill(known.sighting.process, running: known.sighting.program.executable)
+        {
+            return known.sighting
+        }
         guard let fields = ProcessTable.fields(of: pid) else { return nil }
         let process = ProcessIdentity(pid: pid, started: fields.started)
         let executable = ProcessTable.executable(of: pid)

@@ -81,6 +81,42 @@ enum ProcessTable {
         return Fields(name: name, state: state, parent: parent, started: started)
     }
 
+    /// Whether this process is still there, and runs the same program: far cheaper than to look at it anew. May say no of what is so,
+    /// never yes of what is not.
+    static func isStill(_ process: ProcessIdentity, running executable: String?) -> Bool {
+        guard let executable, started(of: process.pid) == process.started else { return false }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            let count = clinux_readlink_at(AT_FDCWD, "/proc/\(process.pid)/exe", buffer.baseAddress, buffer.count)
+            guard count > 0 else { return false }
+            return UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<Int(count)])
+                .elementsEqual(executable.utf8)
+        }
+    }
+
+    /// Field 22 of /proc/PID/stat.
+    private static func started(of pid: Int32) -> UInt64? {
+        let descriptor = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+            let count = clinux_pread(descriptor, buffer.baseAddress, buffer.count, 0)
+            guard count > 0 else { return nil }
+            let line = buffer[..<Int(count)]
+            guard var next = line.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+            // A blank is before field 3, and one before each that follows.
+            for _ in 3...22 {
+                guard let blank = line[(next + 1)...].firstIndex(of: UInt8(ascii: " ")) else { return nil }
+                next = blank
+            }
+            var value: UInt64 = 0
+            for digit in line[(next + 1)...] {
+                guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { break }
+                value = value &* 10 &+ UInt64(digit - UInt8(ascii: "0"))
+            }
+            return value
+        }
+    }
+
     /// The name of the program that a process or thread runs.
     static func program(of pid: Int32) -> String? {
         executable(of: pid)?.split(separator: "/").last.map(String.init)

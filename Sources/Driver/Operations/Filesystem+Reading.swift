@@ -30,7 +30,8 @@ extension Filesystem {
         guard let file = handle.streaming else { return serve(request, descriptor.raw, size, offset) }
         // A placeholder's size never changes: what begins behind it is the end, whatever is there.
         let range = offset..<max(offset, min(offset + Int64(size), file.placeholder.size))
-        guard !range.isEmpty, !file.contains(range) else { return serve(request, descriptor.raw, size, offset) }
+        guard !range.isEmpty else { return serve(request, descriptor.raw, size, offset) }
+        guard !file.contains(range) else { return request.reply(file: descriptor.raw, range) }
         deferrals.wait(
             request,
             begin: { completion in
@@ -45,9 +46,11 @@ extension Filesystem {
             resume: { [self] result in
                 request.attempt { () throws(Errno) in
                     try result.get()
+                    // Truncated since: it may have another size by now.
+                    guard !file.isDiscarded else { return serve(request, descriptor.raw, size, offset) }
                     // Never bytes that nobody verified, whatever the host says.
-                    guard file.contains(range) || file.isWhole || file.isDiscarded else { throw .ioError }
-                    serve(request, descriptor.raw, size, offset)
+                    guard file.contains(range) else { throw .ioError }
+                    request.reply(file: descriptor.raw, range)
                 }
             }
         )

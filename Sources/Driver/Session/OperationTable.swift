@@ -71,6 +71,8 @@ private func configure(_ connection: inout fuse_conn_info, isShared: Bool) {
     want(FUSE_CAP_ASYNC_READ)
     want(FUSE_CAP_ATOMIC_O_TRUNC)
     want(FUSE_CAP_ASYNC_DIO)
+    // For `Request.reply(file:_:)`.
+    want(FUSE_CAP_SPLICE_WRITE)
     want(FUSE_CAP_READDIRPLUS)
     want(FUSE_CAP_READDIRPLUS_AUTO)
     want(FUSE_CAP_CACHE_SYMLINKS)

@@ -51,6 +51,19 @@ struct Request: @unchecked Sendable {
         fuse_reply_buf(raw, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
     }
 
+    /// Answers with a part of a file. It goes from the page cache to the program's memory: copied once, and never here.
+    func reply(file descriptor: Int32, _ range: Range<Int64>) {
+        let part = fuse_buf(
+            size: range.count,
+            flags: fuse_buf_flags(FUSE_BUF_IS_FD.rawValue | FUSE_BUF_FD_SEEK.rawValue | FUSE_BUF_FD_RETRY.rawValue),
+            mem: nil,
+            fd: descriptor,
+            pos: off_t(range.lowerBound)
+        )
+        var parts = fuse_bufvec(count: 1, idx: 0, off: 0, buf: part)
+        fuse_reply_data(raw, &parts, fuse_buf_copy_flags(0))
+    }
+
     /// As getxattr(2): the size when no room was offered, ERANGE when it does not fit.
     func reply(attribute value: [UInt8], room: Int) {
         if room == 0 {

@@ -53,6 +53,9 @@ final class Session: Sendable {
         var functions = fuse_custom_io()
         functions.read = { descriptor, buffer, size, context in receive(descriptor, buffer, size, context) }
         functions.writev = { descriptor, parts, count, context in send(descriptor, parts, count, context) }
+        functions.splice_send = { from, fromOffset, to, toOffset, count, flags, _ in
+            clinux_fuse_splice(from, fromOffset, to, toOffset, count, flags)
+        }
         filesystem.session.withLock { $0 = WeakSession(session: self) }
         filesystem.connection.store(fuse_session_fd(pointer.raw), ordering: .relaxed)
         guard fuse_session_custom_io(pointer.raw, &functions, fuse_session_fd(pointer.raw)) == 0 else {

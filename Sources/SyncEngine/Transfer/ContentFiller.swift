@@ -15,6 +15,8 @@ package final class ContentFiller: Sendable {
     static let largestWindow: Int64 = 16 * 1024 * 1024
     /// Bytes of the disk that content leaves free: the state database needs some to go on.
     static let roomLeft: Int64 = 4 * 1024 * 1024
+    /// So much of a large range is still to come when the next one is asked for: the server then goes on without a pause.
+    static let overlap: Int64 = 2 * 1024 * 1024
     /// How long a handle must stay open before the rest follows by itself.
     static let openBeforeRest = Duration.seconds(1)
 
@@ -277,14 +279,71 @@ package final class ContentFiller: Sendable {
         let token = downloader.meter.begin(source.item, path: source.path, direction: .download, total: index.size)
         defer { downloader.meter.end(token) }
         while let range = nextRange(file, id, try room(for: file, id)) {
-            let wanted = index.entries(covering: file.missing(in: range))
-            if !wanted.isEmpty {
-                try await downloader.fetch(wanted, into: file, token: token) { [weak self] in self?.completeServed(id) }
-            }
+            try await fetch(range, file, id, index, token)
             completeServed(id)
         }
         if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded, !file.isWhole { try await finish(file) }
         completeServed(id)
+    }
+
+    /// Fetches a range, and what follows it: of long ones, the next is asked for shortly before the last bytes have come.
+    private func fetch(
+        _ range: Range<Int64>,
+        _ file: PlaceholderFile,
+        _ id: ObjectIdentifier,
+        _ index: ChunkIndex,
+        _ token: UInt64
+    ) async throws(FillError) {
+        var running = start(range, file, id, index, token)
+        while running.range.count > Self.largestWindow / 4 {
+            await running.nearEnd.wait()
+            guard let room = try? room(for: file, id), let next = rangeAhead(file, id, after: running.range, room)
+            else {
+                break
+            }
+            let following = start(next, file, id, index, token)
+            if let error = await running.task.value {
+                following.task.cancel()
+                _ = await following.task.value
+                throw error
+            }
+            completeServed(id)
+            running = following
+        }
+        if let error = await running.task.value { throw error }
+    }
+
+    private struct Fetch {
+        /// To the end of its last chunk.
+        var range: Range<Int64>
+        var task: Task<FillError?, Never>
+        var nearEnd: Milestone
+    }
+
+    private func start(
+        _ range: Range<Int64>,
+        _ file: PlaceholderFile,
+        _ id: ObjectIdentifier,
+        _ index: ChunkIndex,
+        _ token: UInt64
+    ) -> Fetch {
+        let nearEnd = Milestone()
+        let wanted = index.entries(covering: file.missing(in: range))
+        let range = range.lowerBound..<max(range.upperBound, wanted.last?.range.upperBound ?? 0)
+        let last = max(range.lowerBound, range.upperBound - Self.overlap)
+        let written: @Sendable () -> Void = { [weak self] in
+            if file.contains(range.lowerBound..<last) { nearEnd.reach() }
+            self?.completeServed(id)
+        }
+        let task = Task { [downloader] () -> FillError? in
+            defer { nearEnd.reach() }
+            guard !wanted.isEmpty else { return nil }
+            do throws(FillError) {
+                try await downloader.fetch(wanted, into: file, token: token, written: written)
+                return nil
+            } catch { return error }
+        }
+        return Fetch(range: range, task: task, nearEnd: nearEnd)
     }
 
     /// How many bytes may be fetched at once. Throws when the disk has no room for what is waited for, before any of it is written:
@@ -327,6 +386,31 @@ package final class ContentFiller: Sendable {
             entry.wantsWhole = false
             state.files[id] = entry
             return nil
+        }
+    }
+
+    /// What to fetch while the last of what was asked for is still on its way: only where reading has gone on for long, or all of it is
+    /// wanted, and nobody waits for anything else.
+    private func rangeAhead(
+        _ file: PlaceholderFile,
+        _ id: ObjectIdentifier,
+        after asked: Range<Int64>,
+        _ room: Int64
+    ) -> Range<Int64>? {
+        guard room >= 2 * Self.largestWindow, !file.isDiscarded, !file.isWhole else { return nil }
+        let size = file.placeholder.size
+        return state.withLock { state in
+            guard let entry = state.files[id], state.obstacle == nil else { return nil }
+            guard entry.wantsWhole || entry.openCount > 0 && entry.wantsRest else { return nil }
+            let elsewhere = entry.waiters.values.contains { waiter in
+                file.missing(in: waiter.range).contains {
+                    $0.lowerBound < asked.lowerBound || $0.lowerBound > asked.upperBound
+                }
+            }
+            guard !elsewhere, let start = file.missing(in: asked.upperBound..<size).first?.lowerBound else {
+                return nil
+            }
+            return start..<min(size, start + Self.largestWindow)
         }
     }
 

@@ -103,7 +103,7 @@ struct Downloader: Sendable {
     // MARK: Fetching
 
     /// Fetches `entries` and writes each at its place. What was written before a failure stays.
-    /// - Parameter written: called after each chunk.
+    /// - Parameter written: called after each chunk, or some of them.
     func fetch(
         _ entries: [ChunkIndex.Entry],
         into destination: some ContentDestination,
@@ -134,8 +134,8 @@ struct Downloader: Sendable {
         while true {
             let wanted = missing.withLock { $0 }
             do {
-                return try await fetchOnce(wanted, into: destination, token: token, examine: examine) { chunk in
-                    missing.withLock { $0.removeAll { $0.chunk == chunk } }
+                return try await fetchOnce(wanted, into: destination, token: token, examine: examine) { chunks in
+                    missing.withLock { $0.removeAll { chunks.contains($0.chunk) } }
                     written()
                 }
             } catch {
@@ -182,7 +182,7 @@ struct Downloader: Sendable {
         into destination: some ContentDestination,
         token: UInt64,
         examine: Bool,
-        written: @escaping @Sendable (ChunkID) -> Void
+        written: @escaping @Sendable ([ChunkID]) -> Void
     ) async throws(FillError) {
         var places: [ChunkID: [Range<Int64>]] = [:]
         var order = [ChunkID]()
@@ -192,19 +192,30 @@ struct Downloader: Sendable {
         }
         let wanted = places
         let received = Mutex(0)
-        // While one chunk is verified and written, the next ones arrive.
-        let lane = FrameLane { [self] frame in
-            let failure = write(frame, at: wanted[frame.chunk] ?? [], into: destination)
-            guard failure == nil else { return failure }
-            received.withLock { $0 += 1 }
-            meter.countReceived(Int64(frame.data.count))
-            meter.advance(token, by: Int64(frame.length))
-            written(frame.chunk)
-            return nil
+        // While some chunks are verified and written, the next ones arrive.
+        let lane = FrameLane { [self] frame throws(FillError) in
+            try verified(frame, for: wanted[frame.chunk] ?? [])
+        } store: { [self] chunks throws(FillError) in
+            var done = [ChunkID]()
+            // Also of those before a failure.
+            defer { written(done) }
+            for chunk in chunks {
+                try write(chunk, into: destination)
+                done.append(chunk.id)
+                received.withLock { $0 += 1 }
+                meter.countReceived(Int64(chunk.frameBytes))
+                meter.advance(token, by: Int64(chunk.plain.count))
+            }
         }
         var problem: CloudError?
         do {
-            try await cloud.fetch(container, chunks: order, examine: examine) { frame in try await lane.add(frame) }
+            try await cloud.fetch(
+                container,
+                chunks: order,
+                examine: examine,
+                whenReady: { lane.whenReady($0) },
+                receive: { frame in try lane.add(frame) }
+            )
         } catch { problem = error }
         if let failure = await lane.end() { throw failure }
         if let problem { throw .cloud(problem) }
@@ -213,25 +224,34 @@ struct Downloader: Sendable {
         }
     }
 
-    /// Blocks on the disk, and computes.
-    private func write(
-        _ frame: ChunkFrame,
-        at ranges: [Range<Int64>],
-        into destination: some ContentDestination
-    ) -> FillError? {
+    /// A chunk that is what its name says, and where it belongs.
+    private struct VerifiedChunk: Sendable {
+        var id: ChunkID
+        var plain: ArraySlice<UInt8>
+        var places: [Range<Int64>]
+        /// As it came.
+        var frameBytes: Int
+    }
+
+    /// Computes.
+    private func verified(_ frame: ChunkFrame, for places: [Range<Int64>]) throws(FillError) -> VerifiedChunk {
         let plain: ArraySlice<UInt8>
-        do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { return .corrupted("\(error)") }
-        for range in ranges {
-            guard range.upperBound - range.lowerBound == Int64(plain.count) else {
-                return .corrupted("chunk \(frame.chunk) has another length than its manifest says")
-            }
-            let failure = plain.withUnsafeBytes { bytes -> Errno? in
+        do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { throw .corrupted("\(error)") }
+        guard places.allSatisfy({ $0.upperBound - $0.lowerBound == Int64(plain.count) }) else {
+            throw .corrupted("chunk \(frame.chunk) has another length than its manifest says")
+        }
+        return VerifiedChunk(id: frame.chunk, plain: plain, places: places, frameBytes: frame.data.count)
+    }
+
+    /// Blocks on the disk.
+    private func write(_ chunk: VerifiedChunk, into destination: some ContentDestination) throws(FillError) {
+        for range in chunk.places {
+            let failure = chunk.plain.withUnsafeBytes { bytes -> Errno? in
                 do throws(Errno) { try destination.write(bytes, at: range.lowerBound) } catch { return error }
                 return nil
             }
-            if let failure { return .system(failure) }
+            if let failure { throw .system(failure) }
         }
-        return nil
     }
 
     /// Database and disk, off the cooperative pool.

@@ -1,64 +1,120 @@
 import Chunking
 import Synchronization
 
-/// Frames of one answer on their way through the blocking pool: some at a time, and nothing more after a failure.
-final class FrameLane: Sendable {
+/// Frames of one answer on their way through the blocking pool: verified some at a time, then stored one after the other, and nothing
+/// more after a failure.
+///
+/// Storing goes into one file, which takes one writer at a time: whoever has verified a frame while another thread stores leaves it
+/// to that thread, instead of waiting for it.
+final class FrameLane<Verified: Sendable>: Sendable {
     private struct State: Sendable {
+        /// Frames that were handed over and have not ended.
         var running = 0
         var failure: FillError?
-        /// Whoever waits for room, or for the end; there is one at a time.
-        var waiting: CheckedContinuation<Void, Never>?
-        var wakesAt = 0
+        /// Verified, and waiting to be stored.
+        var verified: [Verified] = []
+        var isStoring = false
+        /// Whoever waits for room; there is one at a time.
+        var waitsForRoom: (@Sendable () -> Void)?
+        var waitsForEnd: CheckedContinuation<Void, Never>?
     }
 
     /// Frames at a time: enough for the pool's threads, and little memory.
-    private static let width = 4
+    private static var width: Int { 6 }
 
     private let state = Mutex(State())
-    private let body: @Sendable (ChunkFrame) -> FillError?
+    private let verify: @Sendable (ChunkFrame) throws(FillError) -> Verified
+    private let store: @Sendable ([Verified]) throws(FillError) -> Void
 
-    init(_ body: @escaping @Sendable (ChunkFrame) -> FillError?) { self.body = body }
+    /// - Parameters:
+    ///   - verify: of any number of frames at a time.
+    ///   - store: in any order, but never two at a time.
+    init(
+        verify: @escaping @Sendable (ChunkFrame) throws(FillError) -> Verified,
+        store: @escaping @Sendable ([Verified]) throws(FillError) -> Void
+    ) {
+        self.verify = verify
+        self.store = store
+    }
 
-    /// Hands a frame over, once there is room. Called by one task.
+    /// Hands a frame over. Never blocks.
     /// - Throws: the failure of a frame before it.
-    func add(_ frame: ChunkFrame) async throws(FillError) {
-        await wait(until: Self.width - 1)
+    func add(_ frame: ChunkFrame) throws(FillError) {
         let failure: FillError? = state.withLock { state in
             if state.failure == nil { state.running += 1 }
             return state.failure
         }
         if let failure { throw failure }
-        BlockingPool.shared.submit { [self] in ended(body(frame)) }
+        BlockingPool.shared.submit { [self] in run(frame) }
     }
 
-    /// Waits for all that were handed over.
+    /// Calls `resume` once, when there is room for more frames, or after a failure.
+    func whenReady(_ resume: @escaping @Sendable () -> Void) {
+        let isReady = state.withLock { state in
+            if state.running < Self.width || state.failure != nil { return true }
+            state.waitsForRoom = resume
+            return false
+        }
+        if isReady { resume() }
+    }
+
+    /// Waits for all that were handed over; nothing more may be.
     /// - Returns: the first failure.
     func end() async -> FillError? {
-        await wait(until: 0)
-        return state.withLock { $0.failure }
-    }
-
-    private func wait(until running: Int) async {
-        guard state.withLock({ $0.running > running }) else { return }
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
-                if state.running <= running { return true }
-                state.waiting = continuation
-                state.wakesAt = running
+                if state.running == 0 { return true }
+                state.waitsForEnd = continuation
                 return false
             }
             if isOver { continuation.resume() }
         }
+        return state.withLock { $0.failure }
     }
 
-    private func ended(_ failure: FillError?) {
-        let woken: CheckedContinuation<Void, Never>? = state.withLock { state in
-            state.running -= 1
-            if state.failure == nil { state.failure = failure }
-            guard state.running <= state.wakesAt else { return nil }
-            defer { state.waiting = nil }
-            return state.waiting
+    // MARK: On the pool's threads
+
+    private func run(_ frame: ChunkFrame) {
+        let verified: Verified
+        do throws(FillError) { verified = try verify(frame) } catch { return ended(1, error) }
+        var batch = state.withLock { state in
+            state.verified.append(verified)
+            return takeBatch(&state)
         }
-        woken?.resume()
+        while !batch.isEmpty {
+            var failure: FillError?
+            do throws(FillError) { try store(batch) } catch { failure = error }
+            let count = batch.count
+            batch = state.withLock { state in
+                state.isStoring = false
+                return takeBatch(&state)
+            }
+            ended(count, failure)
+        }
+    }
+
+    /// What there is to be stored, if nobody is at it.
+    private func takeBatch(_ state: inout State) -> [Verified] {
+        guard !state.isStoring, !state.verified.isEmpty else { return [] }
+        state.isStoring = true
+        defer { state.verified = [] }
+        return state.verified
+    }
+
+    private func ended(_ count: Int, _ failure: FillError?) {
+        let (resume, end): ((@Sendable () -> Void)?, CheckedContinuation<Void, Never>?) = state.withLock { state in
+            state.running -= count
+            if state.failure == nil { state.failure = failure }
+            var resume: (@Sendable () -> Void)?
+            if state.running <= Self.width / 2 || state.failure != nil {
+                resume = state.waitsForRoom
+                state.waitsForRoom = nil
+            }
+            guard state.running == 0 else { return (resume, nil) }
+            defer { state.waitsForEnd = nil }
+            return (resume, state.waitsForEnd)
+        }
+        resume?()
+        end?.resume()
     }
 }
