@@ -295,13 +295,24 @@ package actor ContainerEngine {
 
     // MARK: What the driver reports
 
+    /// Comes for what programs change, again and again until nothing comes any more.
+    func gatherChanges() async {
+        repeat {
+            await executor.sleep(for: EngineHost.gatheringTime)
+            drainChanges()
+        } while !host.endGathering()
+    }
+
     package func drainChanges() {
-        let changes = host.takeChanges()
+        let (changes, closed) = host.takeChanges()
         // In this order: what was changed had been made before.
         recordPopulated()
         for change in changes {
             host.logReplacingRename(change)
             note(change)
+        }
+        for key in closed {
+            for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
         }
         if !passIsRunning { tracker.withdraw() }
     }
@@ -353,11 +364,6 @@ package actor ContainerEngine {
             tracker.aspects[other, default: []].formUnion(changed.union(.attributes))
             handle(.changed(other, isOpen: isOpen))
         }
-    }
-
-    package func writerClosed(_ key: InodeKey) {
-        drainChanges()
-        for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
     }
 
     /// Files that have become whole since the engine last wrote that down.

@@ -74,7 +74,7 @@ extension DriverTests {
                 #expect(m.mount.writableInodes().map(\.key) == [key])
                 close(file)
                 try eventually("the release is reported") { m.host.changes.last?.aspects == [.content, .closed] }
-                #expect(m.host.state.withLock { $0.closed } == [ItemPath([Mounted.name("file")])])
+                #expect(m.host.state.withLock { $0.closed } == [key])
                 #expect(m.mount.writableInodes().isEmpty)
             }
         }
