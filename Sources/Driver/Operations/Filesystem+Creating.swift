@@ -174,6 +174,7 @@ extension Filesystem {
             guard case .entry(let entry) = entered else { throw .stale }
             let node = try node(entry.ino)
             if mayPass { _ = descriptors.insert(path, for: node.id) }
+            node.state.withLock { $0.isWithoutCapabilities = true }
             let isWriting = flags & O_ACCMODE != O_RDONLY
             let admission = node.beginUse(isWriting: isWriting, discards: true, thread: request.thread, again: {})
             guard case .admitted = admission else {
