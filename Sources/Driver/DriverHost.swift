@@ -38,8 +38,8 @@ package protocol DriverHost: AnyObject, Sendable {
     ) -> ContentRequest?
     /// Create, unlink, rename, truncate: EBUSY.
     func entryChangeRefused(paths: [ItemPath], threadID: Int32) -> Bool
-    /// A writable handle was released. The path is empty if the file has none any more.
-    func closed(path: ItemPath, key: InodeKey)
+    /// A writable handle was released.
+    func closed(key: InodeKey)
 
     /// A virtual attribute; may be answered later, exactly once.
     func itemAttribute(

@@ -284,17 +284,21 @@ package actor ContainerEngine {
 
     // MARK: What the driver reports
 
+    /// Comes for what programs change, again and again until nothing comes any more.
+    func gatherChanges() async {
+        repeat {
+            await executor.sleep(for: EngineHost.gatheringTime)
+            drainChanges()
+        } while !host.endGathering()
+    }
+
     package func drainChanges() {
-        let changes = host.takeChanges()
+        let (changes, closed) = host.takeChanges()
         // In this order: what was changed had been made before.
         recordPopulated()
         for change in changes { synchronizer.note(change) }
+        for key in closed { synchronizer.writerClosed(key) }
         if !synchronizer.isRunningPass { tracker.withdraw() }
-    }
-
-    package func writerClosed(_ key: InodeKey) {
-        drainChanges()
-        synchronizer.writerClosed(key)
     }
 
     /// Files that have become whole since the engine last wrote that down.

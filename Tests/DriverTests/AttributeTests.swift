@@ -31,6 +31,24 @@ extension DriverTests {
             }
         }
 
+        @Test(.enabled(if: geteuid() == 0, "only root may give capabilities"))
+        func `capabilities that a new file is given are read, and taken by a write`() throws {
+            try mounted { m in
+                let path = m.path("file")
+                let file = try Files.open(path, O_WRONLY | O_CREAT)
+                defer { close(file) }
+                // The kernel asks for them before it writes.
+                #expect(write(file, "x", 1) == 1)
+                #expect(try Files.attribute("security.capability", of: path) == nil)
+                // Revision 2, CAP_NET_BIND_SERVICE permitted.
+                let value = "\0\0\0\u{2}\0\u{4}" + String(repeating: "\0", count: 14)
+                #expect(setxattr(path, "security.capability", value, 20, 0) == 0)
+                #expect(try Files.attribute("security.capability", of: path) == value)
+                #expect(write(file, "y", 1) == 1)
+                #expect(try Files.attribute("security.capability", of: path) == nil)
+            }
+        }
+
         @Test
         func `the control attribute passes verbs on`() throws {
             try mounted { m in
@@ -74,7 +92,7 @@ extension DriverTests {
                 #expect(m.mount.writableInodes().map(\.key) == [key])
                 close(file)
                 try eventually("the release is reported") { m.host.changes.last?.aspects == [.content, .closed] }
-                #expect(m.host.state.withLock { $0.closed } == [ItemPath([Mounted.name("file")])])
+                #expect(m.host.state.withLock { $0.closed } == [key])
                 #expect(m.mount.writableInodes().isEmpty)
             }
         }

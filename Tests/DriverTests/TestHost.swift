@@ -32,7 +32,7 @@ final class TestHost: DriverHost {
         var changes: [LocalChange] = []
         var deleted: [Name] = []
         var orphans: [Orphan] = []
-        var closed: [ItemPath] = []
+        var closed: [InodeKey] = []
         var contents: [RevisionID: [UInt8]] = [:]
         var delivery = Delivery.atOnce
         var asked: [Range<Int64>] = []
@@ -155,7 +155,7 @@ final class TestHost: DriverHost {
         state.withLock { state in paths.contains { state.claims.contains($0) } }
     }
 
-    func closed(path: ItemPath, key: InodeKey) { state.withLock { $0.closed.append(path) } }
+    func closed(key: InodeKey) { state.withLock { $0.closed.append(key) } }
 
     // MARK: Attributes and versions
 

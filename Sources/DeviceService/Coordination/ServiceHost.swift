@@ -59,8 +59,8 @@ final class ServiceHost: DriverHost {
         broker.changeRefused(paths.map { target($0) }, threadID: threadID)
     }
 
-    func closed(path: ItemPath, key: InodeKey) {
-        engine.closed(path: path, key: key)
+    func closed(key: InodeKey) {
+        engine.closed(key: key)
         broker.writersChanged()
     }
 

@@ -19,7 +19,7 @@ extension Filesystem {
     ) throws(MutationFailure) -> MutationResult {
         let origin = try failing { () throws(Errno) in
             guard let seen = try look(stagingDescriptor, staged) else { throw .noSuchFileOrDirectory }
-            return Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen)
+            return Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen.sighting)
         }
         switch expecting {
         case .absent:
@@ -30,7 +30,8 @@ extension Filesystem {
         case .inode(let evidence):
             try withHeld(evidence, folder, descriptor, name, alone: false) { seen throws(MutationFailure) in
                 try failing { () throws(Errno) in
-                    try move(origin, Destination(folder: folder, descriptor: descriptor, name: name, seen: seen), 0)
+                    let place = Destination(folder: folder, descriptor: descriptor, name: name, seen: seen.sighting)
+                    try move(origin, place, 0)
                 }
             }
         }
@@ -46,7 +47,7 @@ extension Filesystem {
     ) throws(MutationFailure) -> MutationResult {
         try withHeld(evidence, folder, descriptor, name, alone: false) { seen throws(MutationFailure) in
             guard isFolder == (seen.kind == .folder) else { throw .stale }
-            try failing { () throws(Errno) in try takeAway(folder, descriptor, name, seen) }
+            try failing { () throws(Errno) in try takeAway(folder, descriptor, name, seen.sighting) }
         }
         return MutationResult(state: nil)
     }
@@ -64,7 +65,7 @@ extension Filesystem {
                 let seen = try look(from.descriptor, from.name), seen.key == evidence.key
             else { throw .stale }
             try move(
-                Origin(folder: from.folder, descriptor: from.descriptor, name: from.name, seen: seen),
+                Origin(folder: from.folder, descriptor: from.descriptor, name: from.name, seen: seen.sighting),
                 Destination(folder: to.folder, descriptor: to.descriptor, name: to.name, seen: nil),
                 UInt32(CLINUX_RENAME_NOREPLACE)
             )

@@ -19,7 +19,8 @@ extension Filesystem {
         }
     }
 
-    private func knownDescriptor(of node: Node) -> SharedDescriptor? {
+    /// One that is open already; without any system call.
+    func knownDescriptor(of node: Node) -> SharedDescriptor? {
         switch node.id {
         case NodeTable.rootID: rootDescriptor
         case NodeTable.stagingID: stagingDescriptor
@@ -75,6 +76,15 @@ extension Filesystem {
         }
     }
 
+    /// The same without what our attributes say.
+    func sight(in folder: SharedDescriptor, _ name: UnsafePointer<CChar>) throws(Errno) -> Sighting? {
+        do throws(Errno) {
+            return try Sighting(in: folder.raw, name)
+        } catch .noSuchFileOrDirectory {
+            return nil
+        }
+    }
+
     /// The path of a folder or file; nil if it has none, or one outside the tree (the staging folder).
     func path(of key: InodeKey) -> ItemPath? {
         if key == table.root.key { return .root }
@@ -86,12 +96,6 @@ extension Filesystem {
     func path(of node: Node) -> ItemPath? {
         if node.id == NodeTable.rootID { return .root }
         return node.link.flatMap { replica.folders.path(of: $0.parent)?.appending($0.name) }
-    }
-
-    /// The inode's last name is gone.
-    func vanished(_ node: Node) {
-        table.unname(node)
-        unbind(node)
     }
 
     /// The kernel, or the engine, has no more use for a node.

@@ -71,6 +71,9 @@ final class Node: Sendable {
         var mayBeMapped = false
         /// Also for writing.
         var mayBeMappedForWriting = false
+        /// It was made through the mount and never given any (capabilities(7)). That is not concluded from a look at the disk, which
+        /// somebody may just be giving it some on.
+        var isWithoutCapabilities = false
     }
 
     init(id: UInt64, key: InodeKey, kind: LocalKind, parent: InodeKey, name: Name, facts: Facts) {

@@ -5,11 +5,10 @@ import Replica
 import SystemPackage
 import UbiquityModel
 
-/// One look at a name in a folder: which inode, its status, and what our own attributes say of it.
-struct Observation {
+/// Which inode is at a name in a folder, and its status: enough to take the name away, or elsewhere.
+struct Sighting {
     let key: InodeKey
     let status: stat
-    let facts: Node.Facts
 
     var kind: LocalKind { LocalKind(mode: status.st_mode) }
 
@@ -22,10 +21,32 @@ struct Observation {
         try called(fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW | Int32(CLINUX_AT_EMPTY_PATH)))
         self.status = status
         key = try InodeKey(in: directory, name: name)
-        facts = try Self.facts(in: directory, name, LocalKind(mode: status.st_mode))
+    }
+}
+
+/// One look at a name in a folder: which inode, its status, and what our own attributes say of it.
+struct Observation {
+    let sighting: Sighting
+    let facts: Node.Facts
+
+    var key: InodeKey { sighting.key }
+    var status: stat { sighting.status }
+    var kind: LocalKind { sighting.kind }
+    var hasOneName: Bool { sighting.hasOneName }
+
+    /// - Parameter name: empty for the descriptor's own inode.
+    init(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) {
+        sighting = try Sighting(in: directory, name)
+        facts = try Self.facts(in: directory, name, sighting.kind)
     }
 
     init(descriptor: Int32) throws(Errno) { try self.init(in: descriptor, "") }
+
+    /// Of a file that was just made, which carries nothing of ours.
+    init(newFile descriptor: Int32) throws(Errno) {
+        sighting = try Sighting(in: descriptor, "")
+        facts = Node.Facts()
+    }
 
     private static let prefix = Array("user.ubiquity..".utf8)
 

@@ -165,8 +165,16 @@ extension Filesystem {
             let descriptor = try descriptor(of: folder)
             let file = try makingRoom { () throws(Errno) in try makeFile(request, descriptor, name, mode, flags) }
             try giveToCaller(request, descriptor, name)
-            guard case .entry(let entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
+            // What is bound is asked for everything else, too: it is the node's inode for certain.
+            let path = mayPass ? try openPath(in: descriptor, name) : file
+            let carriesMode = hiddenMode(request, mode, .file) != nil
+            let entered = try enter(folder, itemName) { () throws(Errno) in
+                carriesMode ? try Observation(descriptor: path.raw) : try Observation(newFile: path.raw)
+            }
+            guard case .entry(let entry) = entered else { throw .stale }
             let node = try node(entry.ino)
+            if mayPass { _ = descriptors.insert(path, for: node.id) }
+            node.state.withLock { $0.isWithoutCapabilities = true }
             let isWriting = flags & O_ACCMODE != O_RDONLY
             let admission = node.beginUse(isWriting: isWriting, discards: true, thread: request.thread, again: {})
             guard case .admitted = admission else {

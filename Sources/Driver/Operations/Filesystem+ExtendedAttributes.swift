@@ -2,6 +2,7 @@ import CFuse3
 import CLinux
 import Glibc
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
@@ -9,6 +10,7 @@ import UbiquityModel
 extension Filesystem {
     private static let reserved = Array("user.ubiquity.".utf8)
     private static let control = "user.ubiquity.control"
+    private static let capabilities = "security.capability"
 
     fileprivate enum Attribute {
         /// The disk's; also `user.ubiquity.package`.
@@ -37,6 +39,10 @@ extension Filesystem {
         request.attempt { () throws(Errno) in
             guard !VersionTree.owns(id) else { throw .noAttribute }
             let node = try node(id)
+            // The kernel asks before the first write through every handle.
+            if strcmp(name, Self.capabilities) == 0, node.state.withLock({ $0.isWithoutCapabilities }) {
+                throw .noAttribute
+            }
             switch Attribute(String(cString: name)) {
             case .ordinary:
                 if Attribute.needsAccess(name) { try requireAccess(request, node, R_OK) }
@@ -115,6 +121,9 @@ extension Filesystem {
             let attribute = Attribute(String(cString: name))
             switch attribute {
             case .ordinary:
+                if strcmp(name, Self.capabilities) == 0 {
+                    node.state.withLock { $0.isWithoutCapabilities = false }
+                }
                 try changeAttributes(request, node, name) { descriptor throws(Errno) in
                     try checked(clinux_xattr_set(descriptor, name, value.baseAddress, value.count, flags))
                 }

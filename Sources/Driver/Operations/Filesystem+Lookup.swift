@@ -95,9 +95,18 @@ extension Filesystem {
         _ itemName: Name,
         _ name: UnsafePointer<CChar>
     ) throws(Errno) -> Entered {
+        try enter(folder, itemName) { () throws(Errno) in try observe(in: descriptor, name) }
+    }
+
+    /// - Parameter look: how the inode is at this moment; nil if nothing is there.
+    func enter(
+        _ folder: Node,
+        _ itemName: Name,
+        _ look: () throws(Errno) -> Observation?
+    ) throws(Errno) -> Entered {
         while true {
             let epoch = table.epoch
-            guard let seen = try observe(in: descriptor, name) else { return .absent }
+            guard let seen = try look() else { return .absent }
             let entered = table.enter(
                 seen.key,
                 kind: seen.kind,

@@ -32,7 +32,7 @@ extension Filesystem {
         try requireAccess(request, folder, W_OK | X_OK)
         try checkClaims(request, [(folder, itemName)])
         let descriptor = try descriptor(of: folder)
-        guard let seen = try observe(in: descriptor, name) else { throw .noSuchFileOrDirectory }
+        guard let seen = try sight(in: descriptor, name) else { throw .noSuchFileOrDirectory }
         guard isFolder == (seen.kind == .folder) else { throw isFolder ? .notDirectory : .isDirectory }
         // Before the deletion is announced: `rmdir` of a folder with something in it is everyday.
         if isFolder { try requireEmpty(descriptor, itemName, seen.key) }
@@ -44,9 +44,9 @@ extension Filesystem {
         report(.entry, folder.key, itemName, seen.key, mayHaveOtherNames: !seen.hasOneName, isFolder: isFolder)
     }
 
-    private func noteFailedDeletion(_ folder: SharedDescriptor, _ name: Name, _ seen: Observation) {
+    private func noteFailedDeletion(_ folder: SharedDescriptor, _ name: Name, _ seen: Sighting) {
         // Unless somebody else has done it.
-        guard let still = (try? observe(folder, name)) ?? nil, still.key == seen.key else { return }
+        guard let still = (try? sight(folder, name)) ?? nil, still.key == seen.key else { return }
         host.deletionFailed(key: seen.key)
     }
 
@@ -55,18 +55,25 @@ extension Filesystem {
         _ folder: InodeKey,
         _ descriptor: SharedDescriptor,
         _ name: Name,
-        _ seen: Observation
+        _ seen: Sighting
     ) throws(Errno) {
         let victim = table.node(seen.key)
-        let kept = try victim.map { (_) throws(Errno) in try openPath(in: descriptor, name) }
+        let pinned = try victim.map { (victim) throws(Errno) in try kept(victim, in: descriptor, name) }
         try names.shared { () throws(Errno) in
             _ = try name.withCString { name throws(Errno) in
                 try called(unlinkat(descriptor.raw, name, seen.kind == .folder ? AT_REMOVEDIR : 0))
             }
-            victim?.loseLink(folder, name, keeping: kept)
+            victim?.loseLink(folder, name, keeping: pinned)
             if seen.kind == .folder { replica.folders.remove(seen.key) }
         }
-        if let victim, seen.hasOneName { vanished(victim) }
+        if let victim, seen.hasOneName { table.unname(victim) }
+    }
+
+    /// What keeps a node reachable that loses its name: programs may have it open, and what is bound for them stays so until the kernel
+    /// forgets it.
+    private func kept(_ victim: Node, in folder: SharedDescriptor, _ name: Name) throws(Errno) -> SharedDescriptor {
+        if let known = knownDescriptor(of: victim) { return known }
+        return try openPath(in: folder, name)
     }
 
     private func requireEmpty(_ parent: SharedDescriptor, _ name: Name, _ key: InodeKey) throws(Errno) {
@@ -122,8 +129,8 @@ extension Filesystem {
     private func rename(_ request: Request, _ from: Place, _ to: Place, _ flags: UInt32) throws(Errno) {
         let source = try descriptor(of: from.folder)
         let target = try descriptor(of: to.folder)
-        guard let moved = try observe(source, from.name) else { throw .noSuchFileOrDirectory }
-        let other = try observe(target, to.name)
+        guard let moved = try sight(source, from.name) else { throw .noSuchFileOrDirectory }
+        let other = try sight(target, to.name)
         let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
         if from.folder.id != to.folder.id {
             try requireMovable(request, moved)
@@ -174,7 +181,7 @@ extension Filesystem {
     }
 
     /// A folder's entry for its parent changes when it is moved: that needs permission to write to it.
-    private func requireMovable(_ request: Request, _ seen: Observation) throws(Errno) {
+    private func requireMovable(_ request: Request, _ seen: Sighting) throws(Errno) {
         guard seen.kind == .folder, let node = table.node(seen.key) else { return }
         try requireAccess(request, node, W_OK)
     }
@@ -183,8 +190,8 @@ extension Filesystem {
     private func requireReplaceable(
         _ folder: SharedDescriptor,
         _ name: Name,
-        _ other: Observation,
-        by moved: Observation
+        _ other: Sighting,
+        by moved: Sighting
     ) throws(Errno) {
         guard other.kind == .folder else {
             if moved.kind == .folder { throw .notDirectory }
@@ -194,15 +201,15 @@ extension Filesystem {
         try requireEmpty(folder, name, other.key)
     }
 
-    private func observe(_ folder: SharedDescriptor, _ name: Name) throws(Errno) -> Observation? {
-        try name.withCString { name throws(Errno) in try observe(in: folder, name) }
+    private func sight(_ folder: SharedDescriptor, _ name: Name) throws(Errno) -> Sighting? {
+        try name.withCString { name throws(Errno) in try sight(in: folder, name) }
     }
 
     struct Origin {
         let folder: InodeKey
         let descriptor: SharedDescriptor
         let name: Name
-        let seen: Observation
+        let seen: Sighting
     }
 
     struct Destination {
@@ -210,14 +217,14 @@ extension Filesystem {
         let descriptor: SharedDescriptor
         let name: Name
         /// What is there: replaced, or exchanged.
-        let seen: Observation?
+        let seen: Sighting?
     }
 
     /// One renameat2, and what it means for the nodes and the index of folders.
     func move(_ from: Origin, _ to: Destination, _ flags: UInt32) throws(Errno) {
         let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
         let victim = exchanges ? nil : to.seen.flatMap { table.node($0.key) }
-        let kept = try victim.map { (_) throws(Errno) in try openPath(in: to.descriptor, to.name) }
+        let pinned = try victim.map { (victim) throws(Errno) in try kept(victim, in: to.descriptor, to.name) }
         try names.shared { () throws(Errno) in
             _ = try from.name.withCString { source throws(Errno) in
                 try to.name.withCString { target throws(Errno) in
@@ -227,16 +234,16 @@ extension Filesystem {
             if exchanges {
                 if let other = to.seen { settle(other, from.folder, from.name) }
             } else {
-                victim?.loseLink(to.folder, to.name, keeping: kept)
+                victim?.loseLink(to.folder, to.name, keeping: pinned)
                 if let other = to.seen, other.kind == .folder { replica.folders.remove(other.key) }
             }
             settle(from.seen, to.folder, to.name)
         }
-        if let victim, let other = to.seen, other.hasOneName { vanished(victim) }
+        if let victim, let other = to.seen, other.hasOneName { table.unname(victim) }
     }
 
     /// An inode has a new place.
-    private func settle(_ seen: Observation, _ folder: InodeKey, _ name: Name) {
+    private func settle(_ seen: Sighting, _ folder: InodeKey, _ name: Name) {
         table.node(seen.key)?.setLink(folder, name)
         guard seen.kind == .folder else { return }
         if folder == table.staging.key {

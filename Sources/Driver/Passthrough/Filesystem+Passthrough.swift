@@ -35,7 +35,7 @@ extension Filesystem {
             opened.backing = id
             opened.flags = UInt32(CLINUX_FOPEN_PASSTHROUGH | CLINUX_FOPEN_NOFLUSH)
             backings.noteUse(handle.node)
-            begin(direct: handle)
+            begin(direct: handle, created: entry)
         case .uncached: opened.flags = UInt32(CLINUX_FOPEN_DIRECT_IO | CLINUX_FOPEN_NOFLUSH)
         // Whatever is in the page cache is right: content changes through the kernel, or in a new inode. A mapping's pages are written
         // when the file is closed.
@@ -123,9 +123,9 @@ extension Filesystem {
 
     // MARK: What is written without our seeing it
 
-    private func begin(direct handle: Handle) {
+    private func begin(direct handle: Handle, created entry: stat?) {
         let node = handle.node
-        let status = handle.isWritable ? try? diskStatus(descriptor(of: node)) : nil
+        let status = handle.isWritable ? try? entry ?? diskStatus(descriptor(of: node)) : nil
         node.state.withLock { state in
             state.mayBeMapped = true
             if handle.mayMap { state.mayBeMappedForWriting = true }
@@ -137,9 +137,13 @@ extension Filesystem {
 
     /// Looks whether a file was written to, and reports it.
     func noteDirectWriting(_ handle: Handle) {
-        guard handle.isWritable, handle.isDirect else { return }
+        if findDirectWriting(handle) { noteWritten(handle.node) }
+    }
+
+    private func findDirectWriting(_ handle: Handle) -> Bool {
+        guard handle.isWritable, handle.isDirect else { return false }
         let node = handle.node
-        guard let status = try? diskStatus(descriptor(of: node)) else { return }
+        guard let status = try? diskStatus(descriptor(of: node)) else { return false }
         let now = WrittenEvidence(status)
         let isTooFresh = passthrough.setup?.hasFineTimes == false && now.isTooFresh()
         let isWritten = node.state.withLock { state in
@@ -149,16 +153,15 @@ extension Filesystem {
             state.wasWrittenDirectly = true
             return true
         }
-        guard isWritten else { return }
-        noteWritten(node)
         // Stores to a mapping move the disk's times, and the kernel's own stay as they were.
-        if handle.mayMap { notices.push(.attributes(node: node.id)) }
+        if isWritten, handle.mayMap { notices.push(.attributes(node: node.id)) }
+        return isWritten
     }
 
-    /// The last look at what a handle wrote. Whether it, or another one of its kind, wrote anything.
+    /// The last look at what a handle wrote. Whether it, or another one of its kind, wrote anything: the caller reports that.
     func endDirectWriting(_ handle: Handle) -> Bool {
         guard handle.isWritable, handle.isDirect else { return false }
-        noteDirectWriting(handle)
+        _ = findDirectWriting(handle)
         return handle.node.state.withLock { state in
             let wrote = state.wasWrittenDirectly
             if state.writers <= 1 {

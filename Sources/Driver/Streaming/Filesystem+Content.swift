@@ -128,6 +128,6 @@ extension Filesystem {
         var aspects: LocalChange.Aspects = wrote ? .content : []
         if isLast { aspects.insert(.closed) }
         if !aspects.isEmpty { report(aspects, node) }
-        host.closed(path: path(of: node) ?? .root, key: node.key)
+        host.closed(key: node.key)
     }
 }

@@ -46,6 +46,16 @@ package struct LocalChange: Hashable, Sendable {
         self.isFolder = isFolder
     }
 
+    /// Takes in what was done next, if it was done to the same inode at the same place.
+    /// - Returns: false if it is a change by itself.
+    package mutating func absorb(_ next: LocalChange) -> Bool {
+        guard key == next.key, name == next.name, parent == next.parent, isFolder == next.isFolder else { return false }
+        guard movedFrom == nil, next.movedFrom == nil, !replacesAnother, !next.replacesAnother else { return false }
+        aspects.formUnion(next.aspects)
+        mayHaveOtherNames = mayHaveOtherNames || next.mayHaveOtherNames
+        return true
+    }
+
     /// `mayHaveOtherNames` is a hint, and no part of what was done.
     package static func == (left: Self, right: Self) -> Bool {
         left.aspects == right.aspects && left.parent == right.parent && left.name == right.name && left.key == right.key
