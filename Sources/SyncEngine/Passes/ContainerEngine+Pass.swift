@@ -135,7 +135,7 @@ extension ContainerEngine {
             }
             return .later(.seconds(30))
         }
-        let age = Duration.nanoseconds(max(0, wallClock.nanoseconds - found.state.modified.nanoseconds))
+        let age = found.state.modified.age(at: wallClock)
         let isOpen = mount?.hasWriter(found.state.key) ?? false
         if isOpen, age < Core.quietPeriod {
             waitingForClose[found.state.key, default: []].formUnion(candidate.works)
@@ -154,7 +154,7 @@ extension ContainerEngine {
         let database = (try? observe(LocalPlace(folder: place.folder, name: base))) ?? nil
         for state in companions + (database.map { [$0] } ?? []) {
             if mount?.hasWriter(state.key) ?? false { return .later(Core.quietPeriod) }
-            let age = Duration.nanoseconds(max(0, wallClock.nanoseconds - state.modified.nanoseconds))
+            let age = state.modified.age(at: wallClock)
             if age < Core.quietPeriod { return .later(Core.quietPeriod - age) }
         }
         return nil
