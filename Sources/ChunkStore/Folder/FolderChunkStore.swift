@@ -127,6 +127,11 @@ package final class FolderChunkStore: ChunkStore {
         result.reserveCapacity(chunks.count)
         for request in chunks {
             let location = request.location
+            // A catalogue that is damaged names any place.
+            guard location.length <= PackRecord.longest, location.offset <= UInt64(Int64.max) - UInt64(location.length)
+            else {
+                throw .missing(pack: location.pack)
+            }
             let file = try folder.reading(location.pack)
             let record = try file.read(Int(location.length), at: location.offset)
             guard record.count == Int(location.length), record.count > PackRecord.headerBytes else {
