@@ -12,8 +12,9 @@ internal import UbiquityModel
 extension CloudService {
     /// So many bytes of an upload are verified and stored at once.
     private static let uploadGroupBytes = 4 * 1024 * 1024
+    private static let frameBytes = 256
     /// So many bytes of packs are read at once for a fetch.
-    private static let fetchGroupBytes: UInt32 = 1024 * 1024
+    private static let fetchGroupBytes: UInt64 = 1024 * 1024
 
     func addTransferRoutes(_ router: Router<CloudRequestContext>) {
         router.post(.init(CloudRoute.template(.have))) { request, context in try await have(request, context) }
@@ -40,31 +41,33 @@ extension CloudService {
         var decoder = LengthPrefixedDecoder(limit: LengthPrefix.longestFrame)
         var group = [ChunkFrame]()
         var groupBytes = 0
+        var stored = 0
         var answer = WireUploadResponse()
         for try await buffer in request.body {
             buffer.withUnsafeReadableBytes { decoder.append($0) }
             while let message = try decoder.next() {
                 let frame = try ChunkFrame(received: message)
-                groupBytes += frame.data.count
+                // In memory it takes this much at least, however little it holds.
+                groupBytes += message.count + Self.frameBytes
                 group.append(frame)
                 if groupBytes >= Self.uploadGroupBytes {
-                    answer.stored += try await store(group, scope)
+                    stored += try await store(group, scope)
                     group.removeAll(keepingCapacity: true)
                     groupBytes = 0
                 }
             }
         }
         try decoder.finish()
-        answer.stored += try await store(group, scope)
+        answer.stored = UInt32(clamping: stored + (try await store(group, scope)))
         return try .message(answer)
     }
 
-    private func store(_ frames: [ChunkFrame], _ scope: Scope) async throws -> UInt32 {
+    private func store(_ frames: [ChunkFrame], _ scope: Scope) async throws -> Int {
         guard !frames.isEmpty else { return 0 }
         let taken = try await take(frames, scope)
         guard !taken.isQuotaExceeded else { throw CatalogError.quotaExceeded }
         if !taken.records.isEmpty { try await catalog.addChunks(taken.records, scope) }
-        return UInt32(frames.count)
+        return frames.count
     }
 
     // MARK: Fetch
@@ -100,14 +103,14 @@ extension CloudService {
 
     private static func groups(_ records: [ChunkRecord]) -> [[ChunkRecord]] {
         var groups = [[ChunkRecord]]()
-        var bytes: UInt32 = 0
+        var bytes: UInt64 = 0
         for record in records {
             if groups.isEmpty || bytes >= fetchGroupBytes {
                 groups.append([])
                 bytes = 0
             }
             groups[groups.count - 1].append(record)
-            bytes += record.recordLength
+            bytes += UInt64(record.recordLength)
         }
         return groups
     }
