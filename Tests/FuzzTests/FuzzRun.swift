@@ -16,6 +16,7 @@ struct FuzzRun {
 
     /// The number of the decoder and the seed of the input. In memory that is a file's: it is there whatever becomes of the process.
     private let record: UnsafeMutablePointer<UInt64>
+    private let parent = getppid()
 
     init(record path: String) throws {
         let file = try Files.open(path, O_RDWR)
@@ -38,6 +39,8 @@ struct FuzzRun {
         let start = ContinuousClock.now
         var accepted = 0
         for seed in first..<first + UInt64(count) {
+            // Whoever waited was interrupted.
+            guard getppid() == parent else { throw TestFailure("nobody waits for this") }
             record[1] = seed
             let input = try await target.input(seed)
             do {
