@@ -222,6 +222,15 @@ let package = Package(
                 logging,
             ]
         ),
+        // Spoilt input for every decoder of what comes from outside.
+        tests(
+            "FuzzTests",
+            [
+                "CatalogModel", "CatalogStore", "ChunkStore", "Chunking", "CloudClient", "CloudProtocol", "CloudServer",
+                "DeviceService", "FileCoordination", "MemoryCatalog", "Reconciliation", "Replica", "UbiquityControl",
+                "UbiquityModel", "TestSupport", database, protobuf,
+            ]
+        ),
         tests("MountTests", ["TestSupport"]),
     ]
 )

@@ -181,8 +181,14 @@ int64_t clinux_socket_receive(int socket, void *bytes, size_t length, int *descr
     ssize_t received = RETRY(recvmsg(socket, &message, MSG_CMSG_CLOEXEC));
     if (received < 0) return -errno;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
-            memcpy(descriptor, CMSG_DATA(header), sizeof(int));
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        size_t given = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t index = 0; index < given; index++) {
+            int received_descriptor;
+            memcpy(&received_descriptor, CMSG_DATA(header) + index * sizeof(int), sizeof(int));
+            // The room for one has, for alignment, room for two: what was not asked for must not stay open.
+            if (*descriptor < 0) *descriptor = received_descriptor; else close(received_descriptor);
+        }
     }
     return received;
 }

@@ -72,8 +72,12 @@ package enum CloudLimits {
     package static let idsPerRequest = 4096
     /// Operations in one commit.
     package static let operationsPerCommit = 4096
+    /// Chunks in one commit: small contents travel in it, and a chunk that is not the last of its content has 32 KiB.
+    package static let chunksPerCommit = 16_384
     /// Items in one page of changes.
     package static let itemsPerPage = 4096
+    /// No page has more, whatever it is of: announced items come along beside those that are counted.
+    package static let itemsPerMessage = 64 * 1024
     /// Nobody looks through more deleted items than this; the newest are told.
     package static let deletedItems = 10_000
     /// The server sends an empty page on a feed that has nothing to say this often.

@@ -14,6 +14,7 @@ package enum WireError: Error, Hashable, Sendable {
     /// Two parts that exclude one another, or that should agree and do not.
     case contradiction(String)
     case tooLong(String, bytes: Int, limit: Int)
+    case tooMany(String, Int, limit: Int)
     /// The stream ended within a message.
     case truncated
     /// Bytes that are no message at all.
@@ -25,7 +26,7 @@ package enum WireError: Error, Hashable, Sendable {
     package var isOwn: Bool {
         switch self {
         case .unencodable: true
-        case .missing, .wrongLength, .badName, .outOfRange, .unknown, .contradiction, .tooLong, .truncated,
+        case .missing, .wrongLength, .badName, .outOfRange, .unknown, .contradiction, .tooLong, .tooMany, .truncated,
             .undecodable:
             false
         }
@@ -43,6 +44,7 @@ extension WireError: CustomStringConvertible {
         case .contradiction(let what): what
         case .tooLong(let field, let bytes, let limit):
             "\(field) is too long: \(bytes) bytes, where \(limit) are allowed"
+        case .tooMany(let what, let count, let limit): "\(count) \(what), where \(limit) are allowed"
         case .truncated: "the stream ended within a message"
         case .undecodable(let what): "\(what) cannot be decoded"
         case .unencodable(let what, let reason): "a message of the kind \(what) cannot be encoded: \(reason)"

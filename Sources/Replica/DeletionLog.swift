@@ -47,7 +47,7 @@ package final class DeletionLog: Sendable {
         var isOld = false
         if bytes.count >= Self.headerCount {
             var reader = ByteReader(bytes)
-            guard reader.bytes(4) == Self.magic, let version = reader.integer(UInt32.self) else {
+            guard reader.bytes(4) == Self.magic, let version = reader.integer(UInt32.self), version > 0 else {
                 throw .corrupted(path)
             }
             guard version <= Self.version else { throw .tooNew(what: path, version: version) }

@@ -31,6 +31,27 @@ enum RawRequest {
         }.get()
     }
 
+    /// The status of the answer to these bytes, after which nothing more is sent; `nil` if there is none.
+    static func status(_ url: String, _ bytes: [UInt8]) async throws -> Int? {
+        guard let port = url.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+            throw TestFailure("no port in \(url)")
+        }
+        return try await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(
+                    returning: Result {
+                        let descriptor = try connected(port)
+                        defer { close(descriptor) }
+                        let answer = answer(descriptor, bytes, isLast: true)
+                        return String(decoding: answer, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap {
+                            Int($0)
+                        }
+                    }
+                )
+            }
+        }.get()
+    }
+
     static func connected(_ port: UInt16) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -53,6 +74,17 @@ enum RawRequest {
     private static func exchange(_ port: UInt16, _ request: [UInt8]) throws -> Answer {
         let descriptor = try connected(port)
         defer { close(descriptor) }
+        let answer = answer(descriptor, request)
+        let text = String(decoding: answer, as: UTF8.self)
+        guard let status = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+            throw TestFailure("no answer: \(text.prefix(200))")
+        }
+        let separator = Array("\r\n\r\n".utf8)
+        let start = answer.indices.first { answer[$0...].starts(with: separator) } ?? answer.count
+        return Answer(status: status, body: Array(answer.dropFirst(start + 4)))
+    }
+
+    private static func answer(_ descriptor: Int32, _ request: [UInt8], isLast: Bool = false) -> [UInt8] {
         var sent = 0
         while sent < request.count {
             let count = request.withUnsafeBytes {
@@ -64,14 +96,9 @@ enum RawRequest {
         }
         var answer = [UInt8]()
         var buffer = [UInt8](repeating: 0, count: 65_536)
+        if isLast { shutdown(descriptor, Int32(SHUT_WR)) }
         while case let count = recv(descriptor, &buffer, buffer.count, 0), count > 0 { answer += buffer.prefix(count) }
-        let text = String(decoding: answer, as: UTF8.self)
-        guard let status = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
-            throw TestFailure("no answer: \(text.prefix(200))")
-        }
-        let separator = Array("\r\n\r\n".utf8)
-        let start = answer.indices.first { answer[$0...].starts(with: separator) } ?? answer.count
-        return Answer(status: status, body: Array(answer.dropFirst(start + 4)))
+        return answer
     }
 }
 

@@ -86,6 +86,37 @@ import UbiquityControl
         }
     }
 
+    /// There is room for one, and with the alignment for another: neither is for the service.
+    @Test func `descriptors that a program sends are closed`() async throws {
+        try await withListener { _, connection in
+            connection.answer([(try? Files.names(in: "/proc/self/fd").count).map(String.init) ?? ""])
+        } _: { home in
+            let line = #"{"v":1,"verb":"probe","arguments":{"isOn":true}}"#
+            let script = """
+                import array,os,socket
+                os.chdir('\(home.runtime)')
+                s=socket.socket(socket.AF_UNIX)
+                s.connect('socket')
+                two=array.array('i',[0,0])
+                for number in range(100):
+                    s.sendmsg([b'\(line)\\n'],[(socket.SOL_SOCKET,socket.SCM_RIGHTS,two)])
+                    print(s.recv(4096).decode())
+                """
+            let output = try await BlockingThread.run("client") {
+                Result { try Command(["python3", "-c", script]).wait() }
+            }
+            .get().output
+            let counts = output.split(separator: "\n").compactMap { answer in
+                answer.split(separator: "\"").compactMap { Int($0) }.first
+            }
+            #expect(counts.count == 100)
+            // Other tests open and close files meanwhile, but not so many.
+            let first = try #require(counts.first)
+            let last = try #require(counts.last)
+            #expect(last < first + 80)
+        }
+    }
+
     @Test func `who goes away ends what he asked for`() async throws {
         let (ended, signal) = AsyncStream<String>.makeStream()
         try await withListener { _, connection in

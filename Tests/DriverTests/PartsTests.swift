@@ -27,6 +27,11 @@ struct PartsTests {
         #expect(cache.count <= 8)
     }
 
+    @Test(arguments: [(0, 0), (1, 1), (512, 1), (513, 2), (.max, 1 << 54)] as [(Int64, Int64)])
+    func `a version of any size has its blocks`(size: Int64, blocks: Int64) {
+        #expect(VersionTree.blocks(of: size) == blocks)
+    }
+
     @Test
     func `a listing goes on at the same place when items came from the cloud to the disk meanwhile`() throws {
         let names = try (0..<500).map { try Name("item \($0)") }

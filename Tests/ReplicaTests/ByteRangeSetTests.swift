@@ -28,6 +28,15 @@ import Testing
         #expect(ByteRangeSet(encoded: set.encoded) == set)
     }
 
+    /// Two ranges of which the second begins before the first ends, or where it ends: no `encoded` gives such.
+    @Test(arguments: [0, 4, 5])
+    func `ranges that are not in order are damaged`(second: UInt8) {
+        let zeros = [UInt8](repeating: 0, count: 7)
+        let bytes = zeros + [0] + zeros + [5] + zeros + [second] + zeros + [9]
+        #expect(ByteRangeSet(encoded: bytes) == nil)
+        #expect(ByteRangeSet(encoded: zeros + [0] + zeros + [5] + zeros + [6] + zeros + [9])?.count == 8)
+    }
+
     @Test(arguments: [[0, 0, 0], [UInt8](repeating: 0, count: 16), [UInt8](repeating: 255, count: 16)])
     func `damaged ranges are refused`(bytes: [UInt8]) { #expect(ByteRangeSet(encoded: bytes) == nil) }
 }

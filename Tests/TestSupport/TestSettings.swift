@@ -37,6 +37,13 @@ package enum TestSettings {
         variable("UBIQUITY_TEST_HISTORIES").flatMap { Int($0) } ?? (isFullSize ? 300 : 15)
     }
 
+    /// Spoilt inputs for decoders, `UBIQUITY_TEST_FUZZ=SEED:COUNT`: the first seed, and how many of them (one without a count).
+    package static var fuzz: (seed: UInt64, count: Int)? {
+        let words = variable("UBIQUITY_TEST_FUZZ")?.split(separator: ":") ?? []
+        guard let seed = words.first.flatMap({ UInt64($0) }) else { return nil }
+        return (seed, words.dropFirst().first.flatMap { Int($0) } ?? 1)
+    }
+
     /// Measurements are made only when asked for (`UBIQUITY_TEST_MEASURE=1`, by `Tools/measure`).
     package static var isMeasuring: Bool { variable("UBIQUITY_TEST_MEASURE") == "1" }
 

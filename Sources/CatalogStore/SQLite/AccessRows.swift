@@ -11,13 +11,13 @@ extension Database {
             FROM devices JOIN accounts ON accounts.number = devices.account WHERE devices.token = ?
             """
         guard let row = try first(sql, [token.blob]) else { throw CatalogError.unauthorized }
-        guard row[6] == false else { throw CatalogError.revoked }
+        guard try row.value(6) == false else { throw CatalogError.revoked }
         return Access(
             device: try row.identifier(0),
-            deviceName: row[1],
-            account: row[2],
-            accountName: row[3],
-            grant: Grant(isReadOnly: row[4], containers: GrantedContainers.decode(row[5]))
+            deviceName: try row.value(1),
+            account: try row.value(2),
+            accountName: try row.value(3),
+            grant: Grant(isReadOnly: try row.value(4), containers: GrantedContainers.decode(try row.optional(5)))
         )
     }
 
@@ -42,16 +42,16 @@ extension Database {
     static let containerColumns = "number, name, key, layout, case_insensitive"
 
     func container(_ row: Row, _ grant: Grant) throws -> CatalogContainer {
-        guard let id = ContainerID(row[1]) else { throw row.damaged(1) }
-        guard let layout = ContainerInfo.Layout(rawValue: row[3]) else { throw row.damaged(3) }
+        guard let id = ContainerID(try row.value(1)) else { throw row.damaged(1) }
+        guard let layout = ContainerInfo.Layout(rawValue: try row.value(3)) else { throw row.damaged(3) }
         let info = ContainerInfo(
             id: id,
-            key: row.bytes(2),
+            key: try row.bytes(2),
             layout: layout,
-            isCaseInsensitive: row[4],
+            isCaseInsensitive: try row.value(4),
             isReadOnly: grant.isReadOnly
         )
-        return CatalogContainer(number: row[0], info: info)
+        return CatalogContainer(number: try row.value(0), info: info)
     }
 
     /// Bytes that the account may still store; `nil` without a quota.
@@ -60,7 +60,7 @@ extension Database {
             SELECT quota - (SELECT COALESCE(SUM(bytes), 0) FROM containers WHERE account = ? AND removed IS NULL)
             FROM accounts WHERE number = ?
             """
-        return try first(sql, [account, account])?[0]
+        return try first(sql, [account, account])?.optional(0)
     }
 }
 

@@ -92,15 +92,15 @@ enum ItemRows {
     static let revisionColumns = "id, kind, content, size, edited, modified, device, name, item, base"
 
     static func revision(_ row: Row) throws -> StoredVersion {
-        guard let kind = ItemVersion.Kind(rawValue: row[1]) else { throw row.damaged(1) }
+        guard let kind = ItemVersion.Kind(rawValue: try row.value(1)) else { throw row.damaged(1) }
         let version = ItemVersion(
             revision: try row.identifier(0),
             kind: kind,
             content: try row.digest(2),
-            size: row[3],
-            edited: row.time(4),
-            modified: row.time(5),
-            device: row[6],
+            size: try row.value(3),
+            edited: try row.time(4),
+            modified: try row.time(5),
+            device: try row.value(6),
             name: try row.name(7)
         )
         return StoredVersion(version: version, item: try row.identifier(8), base: try row.optionalIdentifier(9))

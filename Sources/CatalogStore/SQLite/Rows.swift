@@ -34,11 +34,20 @@ extension Name {
     var blob: Data { Data(bytes) }
 }
 
+/// Columns of the catalogue's tables take anything, and a disk may have changed them: what is not of its type is an error, where GRDB's
+/// subscript would end the process.
 extension Row {
-    func bytes(_ column: Int) -> [UInt8] {
-        let data: Data = self[column]
-        return [UInt8](data)
+    func value<Value: DatabaseValueConvertible>(_ column: Int) throws -> Value {
+        guard let value = Value.fromDatabaseValue(self[column] as DatabaseValue) else { throw damaged(column) }
+        return value
     }
+
+    /// `nil` for NULL.
+    func optional<Value: DatabaseValueConvertible>(_ column: Int) throws -> Value? {
+        (self[column] as DatabaseValue).isNull ? nil : try value(column)
+    }
+
+    func bytes(_ column: Int) throws -> [UInt8] { [UInt8](try value(column) as Data) }
 
     func identifier<Kind>(_ column: Int) throws -> Identifier<Kind> {
         guard let value = try optionalIdentifier(column) as Identifier<Kind>? else { throw damaged(column) }
@@ -46,7 +55,7 @@ extension Row {
     }
 
     func optionalIdentifier<Kind>(_ column: Int) throws -> Identifier<Kind>? {
-        guard let data: Data = self[column] else { return nil }
+        guard let data: Data = try optional(column) else { return nil }
         guard let value = Identifier<Kind>(bytes: data) else { throw damaged(column) }
         return value
     }
@@ -57,7 +66,7 @@ extension Row {
     }
 
     func optionalDigest<Kind>(_ column: Int) throws -> Digest<Kind>? {
-        guard let data: Data = self[column] else { return nil }
+        guard let data: Data = try optional(column) else { return nil }
         guard let value = Digest<Kind>(bytes: data) else { throw damaged(column) }
         return value
     }
@@ -67,10 +76,13 @@ extension Row {
         return name
     }
 
-    func time(_ column: Int) -> Timestamp { Timestamp(nanoseconds: self[column]) }
+    func time(_ column: Int) throws -> Timestamp { Timestamp(nanoseconds: try value(column)) }
+
+    /// Positions and offsets stand in their column as the number of the same bits.
+    func unsigned(_ column: Int) throws -> UInt64 { UInt64(bitPattern: try value(column)) }
 
     func manifest(_ column: Int) throws -> Manifest? {
-        guard let data: Data = self[column] else { return nil }
+        guard let data: Data = try optional(column) else { return nil }
         guard let manifest = Manifest(encoded: data) else { throw damaged(column) }
         return manifest
     }

@@ -15,7 +15,13 @@ extension SQLiteCatalog {
                 """
             try db.each(sql, []) { row in
                 result.append(
-                    AccountInfo(name: row[0], quota: row[1], used: row[2], devices: row[3], containers: row[4])
+                    AccountInfo(
+                        name: try row.value(0),
+                        quota: try row.optional(1),
+                        used: try row.value(2),
+                        devices: try row.value(3),
+                        containers: try row.value(4)
+                    )
                 )
             }
             return result
@@ -72,12 +78,12 @@ extension SQLiteCatalog {
                 FROM invitations WHERE secret = ?
                 """
             guard let row = try db.first(sql, [secret.blob]) else { throw CatalogError.wrongCode }
-            guard (row[4] as Int64?) == nil else { throw CatalogError.usedCode }
-            guard now < row.time(3) else { throw CatalogError.expiredCode }
+            guard try (row.optional(4) as Int64?) == nil else { throw CatalogError.usedCode }
+            guard try now < row.time(3) else { throw CatalogError.expiredCode }
             // Its codes went with the device; whatever else may revoke one, they let nobody in.
-            guard row[5] else { throw CatalogError.wrongCode }
-            let grant = Grant(isReadOnly: row[1], containers: GrantedContainers.decode(row[2]))
-            let account: Int64 = row[0]
+            guard try row.value(5) else { throw CatalogError.wrongCode }
+            let grant = Grant(isReadOnly: try row.value(1), containers: GrantedContainers.decode(try row.optional(2)))
+            let account: Int64 = try row.value(0)
             try db.run("UPDATE invitations SET used = ? WHERE secret = ?", [now.nanoseconds, secret.blob])
             try db.add(device, account: account, grant, now: now)
             return try db.access(device.token)
@@ -90,7 +96,7 @@ extension Database {
         guard let row = try first("SELECT number FROM accounts WHERE name = ? AND removed IS NULL", [name]) else {
             throw CatalogError.noSuchAccount(name)
         }
-        return row[0]
+        return try row.value(0)
     }
 
     /// - Parameter inviter: `nil` for the server's administrator.

@@ -46,11 +46,11 @@ extension SQLiteCatalog {
                 guard let row = try db.first(sql, [container, chunk.blob]) else { return nil }
                 return ChunkRecord(
                     chunk: chunk,
-                    length: row[0],
-                    isCompressed: row[1],
-                    pack: UInt64(bitPattern: row[2] as Int64),
-                    offset: UInt64(bitPattern: row[3] as Int64),
-                    recordLength: row[4]
+                    length: try row.value(0),
+                    isCompressed: try row.value(1),
+                    pack: try row.unsigned(2),
+                    offset: try row.unsigned(3),
+                    recordLength: try row.value(4)
                 )
             }
         }

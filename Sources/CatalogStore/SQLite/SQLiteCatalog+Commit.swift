@@ -38,7 +38,7 @@ extension Database {
         guard let row = try first("SELECT counter, hash FROM containers WHERE number = ?", [container]) else {
             throw CatalogError.failed("a container has no row")
         }
-        return LogPosition(counter: UInt64(bitPattern: row[0] as Int64), hash: row.bytes(1))
+        return LogPosition(counter: try row.unsigned(0), hash: try row.bytes(1))
     }
 
     fileprivate func setHead(container: Int64, to head: LogPosition) throws {

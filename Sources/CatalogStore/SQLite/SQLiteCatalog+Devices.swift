@@ -23,7 +23,7 @@ extension SQLiteCatalog {
                 throw CatalogError.unauthorized
             }
             let presented = Data(nonce)
-            if presented == row[0] as Data || presented == row[1] as Data? {
+            if try presented == row.value(0) || presented == row.optional(1) {
                 try db.run(
                     "UPDATE devices SET nonce = ?, former_nonce = ?, seen = ? WHERE id = ?",
                     [fresh.nonce.blob, presented, now.nanoseconds, access.device.blob]
@@ -48,10 +48,10 @@ extension SQLiteCatalog {
                 result.append(
                     DeviceRecord(
                         id: id,
-                        name: row[1],
-                        joined: row.time(2),
-                        seen: row.time(3),
-                        isRevoked: (row[4] as Int64?) != nil,
+                        name: try row.value(1),
+                        joined: try row.time(2),
+                        seen: try row.time(3),
+                        isRevoked: try (row.optional(4) as Int64?) != nil,
                         isCurrent: id == access.device
                     )
                 )

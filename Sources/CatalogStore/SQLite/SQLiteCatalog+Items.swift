@@ -98,7 +98,7 @@ extension SQLiteCatalog {
             var bytes: Int64 = 0
             for content in contents {
                 let sql = "SELECT LENGTH(manifest) FROM contents WHERE container = ? AND id = ?"
-                bytes += try db.first(sql, [container, content.blob])?[0] ?? 0
+                bytes += try db.first(sql, [container, content.blob])?.optional(0) ?? 0
             }
             guard bytes <= limit else { throw CatalogError.tooMuch(bytes: bytes, limit: limit) }
             return try contents.map { try db.manifest(of: $0, container: container) }
@@ -237,7 +237,7 @@ extension Database {
         for entry in manifest.entries {
             let chunk = "SELECT pack FROM chunks WHERE container = ? AND id = ?"
             guard let row = try first(chunk, [container, entry.chunk.blob]) else { return .unknown }
-            packs.insert(UInt64(bitPattern: row[0] as Int64))
+            packs.insert(try row.unsigned(0))
         }
         return Wholeness(isKnown: true, packs: packs)
     }

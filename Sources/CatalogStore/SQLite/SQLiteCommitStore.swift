@@ -45,7 +45,7 @@ struct SQLiteCommitStore: CommitStore {
         if let row = try db.first(known, [manifest.encoded.blob, container, content.blob]) {
             // A content that was committed once is whole: nothing of it is ever dropped while its manifest is here. Its name
             // comes from the chunks' names alone: their lengths are compared here.
-            return row[0] ? .whole : .contradicted
+            return try row.value(0) ? .whole : .contradicted
         }
         var missing = [ChunkID]()
         var lengths = [ChunkID: UInt32]()
@@ -57,7 +57,7 @@ struct SQLiteCommitStore: CommitStore {
             lengths[entry.chunk] = entry.length
             let stored = "SELECT length FROM chunks WHERE container = ? AND id = ?"
             if let row = try db.first(stored, [container, entry.chunk.blob]) {
-                guard row[0] == entry.length else { return .contradicted }
+                guard try row.value(0) == entry.length else { return .contradicted }
             } else {
                 missing.append(entry.chunk)
             }

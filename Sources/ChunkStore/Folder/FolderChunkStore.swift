@@ -45,7 +45,10 @@ package final class FolderChunkStore: ChunkStore {
 
     package func dataCount(at location: ChunkLocation) throws(ChunkStoreError) -> Int {
         let count = Int(location.length) - PackRecord.headerBytes
-        guard count > 0 else { throw .missing(pack: location.pack) }
+        // A catalogue that is damaged names any place.
+        guard count > 0, location.length <= PackRecord.longest,
+            location.offset <= UInt64(Int64.max) - UInt64(location.length)
+        else { throw .missing(pack: location.pack) }
         return count
     }
 

@@ -55,7 +55,10 @@ final class PackFolder: Sendable {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
-            if name.hasSuffix(Self.suffix), let number = UInt64(name.dropLast(Self.suffix.count), radix: 16) {
+            // As it is written here and not otherwise: another file of that number would be taken for it.
+            if name.hasSuffix(Self.suffix), let number = UInt64(name.dropLast(Self.suffix.count), radix: 16),
+                name == Self.name(number)
+            {
                 numbers.insert(number)
             }
         }
@@ -67,14 +70,15 @@ final class PackFolder: Sendable {
 
     /// A new, empty and durable pack.
     func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
-        let number = state.withLock { ($0.numbers.max() ?? 0) + 1 }
-        let file = try OpenFile(name(number), flags: O_RDWR | O_CREAT | O_EXCL)
+        let (number, isOver) = state.withLock { $0.numbers.max() ?? 0 }.addingReportingOverflow(1)
+        guard !isOver else { throw .failed("numbering another pack in \(path)", errno: EOVERFLOW) }
+        let file = try OpenFile(path(number), flags: O_RDWR | O_CREAT | O_EXCL)
         do {
             try file.write(PackHeader.bytes, at: 0)
             try file.synchronize()
             try directory.synchronize()
         } catch {
-            unlink(name(number))
+            unlink(path(number))
             throw error
         }
         state.withLock { _ = $0.numbers.insert(number) }
@@ -82,7 +86,7 @@ final class PackFolder: Sendable {
     }
 
     func open(_ number: UInt64, forWriting: Bool) throws(ChunkStoreError) -> OpenFile {
-        try OpenFile(name(number), flags: forWriting ? O_RDWR : O_RDONLY)
+        try OpenFile(path(number), flags: forWriting ? O_RDWR : O_RDONLY)
     }
 
     /// For reading, from the cache of open packs.
@@ -107,8 +111,10 @@ final class PackFolder: Sendable {
 
     private static let suffix = ".pack"
 
-    private func name(_ number: UInt64) -> String {
+    private static func name(_ number: UInt64) -> String {
         let digits = String(number, radix: 16)
-        return "\(path)/\(String(repeating: "0", count: 16 - digits.count))\(digits)\(Self.suffix)"
+        return "\(String(repeating: "0", count: 16 - digits.count))\(digits)\(suffix)"
     }
+
+    private func path(_ number: UInt64) -> String { "\(path)/\(Self.name(number))" }
 }

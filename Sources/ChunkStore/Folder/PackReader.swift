@@ -7,8 +7,12 @@ struct PackReader: ChunkReader {
         into room: UnsafeMutableRawBufferPointer,
         examining: Bool
     ) throws(ChunkStoreError) -> Bool {
-        let file = try folder.reading(chunk.location.pack)
         let wanted = PackRecord.headerBytes + room.count
+        // A catalogue that is damaged names any place.
+        guard chunk.location.offset <= UInt64(Int64.max) - UInt64(wanted) else {
+            throw .missing(pack: chunk.location.pack)
+        }
+        let file = try folder.reading(chunk.location.pack)
         return try withUnsafeTemporaryAllocation(byteCount: PackRecord.headerBytes, alignment: 8) {
             header throws(ChunkStoreError) in
             guard try file.read(into: header, room, at: chunk.location.offset) == wanted else {

@@ -17,6 +17,7 @@ enum PackRecord {
     static let mark = Array("UChk".utf8)
     /// No record holds more data: a chunk, and some slack for compression that does not pay.
     static let longestData = Manifest.maximumChunkSize + 1024
+    static let longest = headerBytes + longestData
 
     static func encode(_ chunk: StoredChunk, into buffer: inout [UInt8]) {
         let start = buffer.count

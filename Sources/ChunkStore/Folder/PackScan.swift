@@ -19,7 +19,7 @@ enum PackScan {
                 if let length = PackRecord.validLength(in: bytes, at: offset) {
                     offset += length
                     end = position + UInt64(offset)
-                } else if !isLast, bytes.count - offset < PackRecord.headerBytes + PackRecord.longestData, offset > 0 {
+                } else if !isLast, bytes.count - offset < PackRecord.longest, offset > 0 {
                     // It may go on beyond the window: look again from its beginning.
                     break
                 } else {

@@ -16,11 +16,20 @@ struct Endpoint: Hashable, Sendable {
         var text = text.contains("://") ? text : "https://\(text)"
         while text.hasSuffix("/") { text.removeLast() }
         guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
-            let host = url.host(), !host.isEmpty, url.query() == nil, url.fragment() == nil
+            let host = url.host(), !host.isEmpty, url.query() == nil, url.fragment() == nil,
+            (1...65_535).contains(url.port ?? (Self.namesPort(text) ? 0 : 1))
         else { throw .notFound("\"\(text)\" is no address of a server: it looks like https://host:port") }
         self.url = text
         self.host = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         usesTLS = scheme == "https"
         port = url.port ?? (usesTLS ? 443 : 80)
+    }
+
+    /// Whether there is a port in the address, also one that is no number.
+    private static func namesPort(_ text: String) -> Bool {
+        let authority = text.split(separator: "/").dropFirst().first ?? ""
+        // The colons of an IPv6 address are in brackets.
+        let bracket = authority.lastIndex(of: "]") ?? authority.startIndex
+        return authority[bracket...].contains(":")
     }
 }

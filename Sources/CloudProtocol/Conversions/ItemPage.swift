@@ -38,6 +38,10 @@ package struct ItemPage<Rest: Message> {
             return slices
         }
         guard let slices else { throw .undecodable("a message of the kind \(Rest.protoMessageName)") }
+        // Each that cannot be is told of in words, which are longer than it is.
+        guard slices.count <= CloudLimits.itemsPerMessage else {
+            throw .tooMany("items in one message", slices.count, limit: CloudLimits.itemsPerMessage)
+        }
         rest = try Rest(body: others)
         items.reserveCapacity(slices.count)
         for slice in slices {

@@ -40,6 +40,8 @@ package struct LengthPrefixedDecoder: Sendable {
     private var body: [UInt8] = []
     /// Messages that are whole, the next one first.
     private var whole: [[UInt8]] = []
+    /// So many of them have been handed out: taking them out one by one would move the rest each time.
+    private var handed = 0
     private var failure: WireError?
 
     /// - Parameter limit: of one message, in bytes.
@@ -81,7 +83,16 @@ package struct LengthPrefixedDecoder: Sendable {
 
     /// The next whole message, `nil` if it has not arrived yet.
     package mutating func next() throws(WireError) -> [UInt8]? {
-        if !whole.isEmpty { return whole.removeFirst() }
+        if handed < whole.count {
+            let message = whole[handed]
+            whole[handed] = []
+            handed += 1
+            if handed == whole.count {
+                whole.removeAll(keepingCapacity: true)
+                handed = 0
+            }
+            return message
+        }
         if let failure { throw failure }
         return nil
     }

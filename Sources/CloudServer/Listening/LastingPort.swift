@@ -28,6 +28,9 @@ enum LastingPort {
         }
     }
 
+    /// The port that a setting of the catalogue remembers; `nil` for what is none.
+    static func remembered(_ setting: String?) -> Int? { setting.flatMap { UInt16($0) }.map { Int($0) } }
+
     /// What to try, one after the other, each after a pause: the port that it had, then others; in the end whatever the system has.
     static func tries(remembered: Int?) -> [Try] {
         var fresh = (0..<choices).map { _ in Try(port: .random(in: range), pause: .zero) }

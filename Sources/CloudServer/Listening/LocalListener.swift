@@ -29,7 +29,7 @@ struct LocalListener: Service {
     }
 
     private func rememberedPort() async throws -> Int? {
-        try await catalog.setting(Self.portSetting).flatMap { Int($0) }
+        LastingPort.remembered(try await catalog.setting(Self.portSetting))
     }
 
     private func listen(_ listener: Listener, ready: @escaping @Sendable () -> Void = {}) async throws {

@@ -58,7 +58,7 @@ final class NetworkDoor: Service {
     }
 
     private func rememberedPort() async -> Int? {
-        do { return try await catalog.setting(Self.portSetting).flatMap { Int($0) } } catch {
+        do { return LastingPort.remembered(try await catalog.setting(Self.portSetting)) } catch {
             logger.warning("the network's port is not known: \(error)")
             return nil
         }

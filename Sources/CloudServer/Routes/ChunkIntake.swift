@@ -49,9 +49,7 @@ extension CloudService {
 extension ChunkFrame {
     init(received body: [UInt8]) throws(WireError) { self.init(try WireChunkFrame.parts(of: body)) }
 
-    init(received wire: WireChunkFrame) throws(WireError) { self.init(try wire.decoded()) }
-
-    private init(_ parts: WireChunkFrame.Parts) {
+    init(_ parts: WireChunkFrame.Parts) {
         let (chunk, length, isCompressed, data) = parts
         self.init(chunk: chunk, length: length, isCompressed: isCompressed, data: data)
     }

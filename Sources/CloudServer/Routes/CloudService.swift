@@ -51,8 +51,12 @@ struct CloudService: Sendable {
 
     /// The body of a request that is one message of so many bytes at most.
     func message<Body: Message>(_: Body.Type, of request: Request, upTo limit: Int) async throws -> Body {
-        let body = try await request.body.collect(upTo: limit)
-        return try Body(body: Array(body.readableBytesView))
+        try Body(body: try await body(of: request, upTo: limit))
+    }
+
+    /// The body of a request, of so many bytes at most.
+    func body(of request: Request, upTo limit: Int) async throws -> [UInt8] {
+        Array(try await request.body.collect(upTo: limit).readableBytesView)
     }
 
     func check(format: UInt32) throws {

@@ -15,16 +15,14 @@ extension CloudService {
         let scope = try scope(of: request, context)
         // Somebody who may not write is told before everything has been read.
         _ = try await catalog.intake([], scope)
-        let asked = try await message(WireCommitRequest.self, of: request, upTo: CloudLimits.messageBytes)
+        let asked = try CommitBody(body: try await body(of: request, upTo: CloudLimits.messageBytes))
         try check(format: asked.format)
-        try check(count: asked.operations.count, of: "operations", limit: CloudLimits.operationsPerCommit)
-        let frames = try asked.chunks.map { try ChunkFrame(received: $0) }
-        let intake = try await take(frames, scope)
+        let intake = try await take(asked.chunks.map { ChunkFrame($0) }, scope)
         let answer = try await catalog.commit(
             CommitRequest(
                 chunks: intake.records,
-                entries: asked.operations.map { entry($0, key: intake.key) },
-                deviceClock: Timestamp(nanoseconds: asked.deviceClock),
+                entries: asked.entries.map { entry($0, key: intake.key) },
+                deviceClock: asked.deviceClock,
                 now: now(),
                 isQuotaExceeded: intake.isQuotaExceeded
             ),
@@ -38,10 +36,11 @@ extension CloudService {
     }
 
     /// An operation, checked again here: a name with a slash or a content that is not what its name says goes no further.
-    private func entry(_ wire: WireOperation, key: ContainerKey) -> CommitRequest.Entry {
+    private func entry(_ entry: CommitBody.Entry, key: ContainerKey) -> CommitRequest.Entry {
         let operation: ItemOperation
-        do throws(WireError) { operation = try ItemOperation(wire: wire) } catch {
-            return .refused(item: ItemID(bytes: wire.item), reason: error.description)
+        switch entry {
+        case .refused(let item, let reason): return .refused(item: item, reason: reason.description)
+        case .operation(let sent): operation = sent
         }
         switch operation.action {
         case .create(_, .file(let file), _, let manifest, _), .edit(_, .file(let file), _, let manifest, _):

@@ -6,6 +6,7 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
 
 /// A refusal with its code and its reason in words.
 struct RequestFailure: Error {
@@ -53,13 +54,19 @@ struct FailureMiddleware: RouterMiddleware {
         case let error as ChunkStoreError: RequestFailure(code(of: error), error.description)
         case let error as ServerError: RequestFailure(.internalError, error.description)
         case let error as WireError where error.isOwn: RequestFailure(.internalError, error.description)
-        case let error as WireError: RequestFailure(.badRequest, error.description)
+        case let error as WireError: RequestFailure(code(of: error), error.description)
         case is NIOTooManyBytesError: RequestFailure(.tooLarge, "the request is longer than the server takes")
+        case is HTTPParserError: RequestFailure(.badRequest, "the request was broken off, or is none")
         case let error as HTTPError where error.status.code == 404:
             RequestFailure(.notFound, "the server has no such address")
         case let error as any HTTPResponseError: RequestFailure(.badRequest, "\(error)")
         default: RequestFailure(.internalError, "\(error)")
         }
+    }
+
+    private static func code(of error: WireError) -> FailureCode {
+        if case .tooMany = error { return .tooLarge }
+        return .badRequest
     }
 
     private static func code(of error: CatalogError) -> FailureCode {

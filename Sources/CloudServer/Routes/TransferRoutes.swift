@@ -13,6 +13,7 @@ internal import UbiquityModel
 extension CloudService {
     /// So many bytes of an upload are verified and stored at once.
     private static let uploadGroupBytes = 4 * 1024 * 1024
+    private static let frameBytes = 256
     /// So many bytes of packs, at most, are read at once for a fetch: what was read is still in the processor's cache when it goes out.
     private static let fetchGroupBytes = 512 * 1024
 
@@ -41,31 +42,33 @@ extension CloudService {
         var decoder = LengthPrefixedDecoder(limit: LengthPrefix.longestFrame)
         var group = [ChunkFrame]()
         var groupBytes = 0
+        var stored = 0
         var answer = WireUploadResponse()
         for try await buffer in request.body {
             buffer.withUnsafeReadableBytes { decoder.append($0) }
             while let message = try decoder.next() {
                 let frame = try ChunkFrame(received: message)
-                groupBytes += frame.data.count
+                // In memory it takes this much at least, however little it holds.
+                groupBytes += message.count + Self.frameBytes
                 group.append(frame)
                 if groupBytes >= Self.uploadGroupBytes {
-                    answer.stored += try await store(group, scope)
+                    stored += try await store(group, scope)
                     group.removeAll(keepingCapacity: true)
                     groupBytes = 0
                 }
             }
         }
         try decoder.finish()
-        answer.stored += try await store(group, scope)
+        answer.stored = UInt32(clamping: stored + (try await store(group, scope)))
         return try .message(answer)
     }
 
-    private func store(_ frames: [ChunkFrame], _ scope: Scope) async throws -> UInt32 {
+    private func store(_ frames: [ChunkFrame], _ scope: Scope) async throws -> Int {
         guard !frames.isEmpty else { return 0 }
         let taken = try await take(frames, scope)
         guard !taken.isQuotaExceeded else { throw CatalogError.quotaExceeded }
         if !taken.records.isEmpty { try await catalog.addChunks(taken.records, scope) }
-        return UInt32(frames.count)
+        return frames.count
     }
 
     // MARK: Fetch

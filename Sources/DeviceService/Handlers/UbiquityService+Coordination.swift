@@ -10,6 +10,7 @@ extension UbiquityService {
         _ connection: ControlConnection
     ) async throws(ControlError) -> UbiquityControl.ClaimRequest.Answer {
         let items = try claimItems(request)
+        let timeout = try TimeLimit.duration(seconds: request.timeoutSeconds)
         // The content first: others need not wait for a transfer. What is evicted before the grant comes again below.
         try await fetchContents(request, items)
         let party = PartyID(number: connection.id)
@@ -21,7 +22,7 @@ extension UbiquityService {
             pid: connection.pid,
             within: request.outer.flatMap { ClaimID($0) },
             items: items,
-            timeout: request.timeoutSeconds.map { .seconds($0) }
+            timeout: timeout
         )
         switch await broker.claim(asked) {
         case .refused(let refusal): throw Self.error(refusal, request)

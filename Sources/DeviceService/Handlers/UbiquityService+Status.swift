@@ -86,7 +86,7 @@ extension UbiquityService {
         progress: @escaping @Sendable (ControlProgress) -> Void
     ) async throws(ControlError) {
         if let failure = failures.sorted(by: { $0.key < $1.key }).first?.value { throw failure }
-        let deadline = request.timeoutSeconds.map { Duration.seconds($0) }
+        let deadline = try TimeLimit.duration(seconds: request.timeoutSeconds)
         let failed = await withTaskGroup(of: (String, EngineError)?.self, returning: [(String, EngineError)].self) {
             group in
             for present in present {

@@ -52,7 +52,7 @@ final class HelperConnection: Sendable {
             guard let answer = exchange(&state, CLINUX_BACKING_OPEN, 0, [connection, file], patience) else {
                 return .failure(.helperIsAway)
             }
-            return answer > 0 ? .success(answer) : .failure(.refused(Errno(rawValue: -answer)))
+            return answer > 0 ? .success(answer) : .failure(.refused(Errno(rawValue: 0 &- answer)))
         }
         return try result.get()
     }

@@ -102,6 +102,9 @@ final class VersionTree: Sendable {
         }
     }
 
+    /// Of 512 bytes each. Never none of something: tools would take it for a hole.
+    static func blocks(of size: Int64) -> Int64 { size / 512 + (size % 512).signum() }
+
     private func attributes(_ id: UInt64, _ kind: Kind) -> stat {
         var status = stat()
         status.st_ino = ino_t(id)
@@ -117,8 +120,7 @@ final class VersionTree: Sendable {
             status.st_mode = FileMode.file | 0o400
             status.st_nlink = 1
             status.st_size = off_t(version.size)
-            // Never none: tools would take it for a hole.
-            status.st_blocks = max(version.size > 0 ? 1 : 0, blkcnt_t((version.size + 511) / 512))
+            status.st_blocks = blkcnt_t(Self.blocks(of: version.size))
             let modified = version.modified.parts
             status.st_mtim = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
         }

@@ -149,6 +149,6 @@ extension Synchronizer {
     }
 
     private func age(of state: LocalState) -> Duration {
-        .nanoseconds(max(0, device.wallClock.nanoseconds - state.modified.nanoseconds))
+        state.modified.age(at: device.wallClock)
     }
 }

@@ -67,15 +67,19 @@ extension ByteRangeSet {
         return writer.result
     }
 
+    /// `nil` for anything but what `encoded` gives.
     package init?(encoded: [UInt8]) {
         var reader = ByteReader(encoded)
+        // None touches the one before: bytes that a damaged row only claims to be here would be read as zeros.
+        var end: Int64 = -1
         while !reader.isAtEnd {
-            guard let lower = reader.integer(Int64.self), let upper = reader.integer(Int64.self), 0 <= lower,
+            guard let lower = reader.integer(Int64.self), let upper = reader.integer(Int64.self), end < lower,
                 lower < upper
             else {
                 return nil
             }
-            insert(lower..<upper)
+            ranges.append(lower..<upper)
+            end = upper
         }
     }
 }

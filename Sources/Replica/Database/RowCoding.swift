@@ -65,14 +65,13 @@ enum ItemColumns {
         case .folder: return .folder
         case .symlink: return row.blob(7).map { .symlink(target: $0) }
         case .file:
-            guard let revision = row.identifier(4, RevisionKindTag.self) else { return nil }
-            return .file(
-                FileContent(
-                    revision: revision,
-                    content: row.blob(5).flatMap { ContentID(bytes: $0) },
-                    size: row.integer(6)
-                )
-            )
+            let size = row.integer(6)
+            guard let revision = row.identifier(4, RevisionKindTag.self), size >= 0 else { return nil }
+            guard let bytes = row.bytes(5) else {
+                return .file(FileContent(revision: revision, content: nil, size: size))
+            }
+            // One that cannot be read is not one that has not come yet.
+            return ContentID(bytes: bytes).map { .file(FileContent(revision: revision, content: $0, size: size)) }
         case nil: return nil
         }
     }
@@ -126,7 +125,7 @@ enum VersionCoding {
             guard let revision = reader.bytes(16).flatMap({ RevisionID(bytes: $0) }),
                 let kind = reader.integer(UInt8.self).flatMap(ItemVersion.Kind.init(rawValue:)),
                 let content = reader.bytes(32).flatMap({ ContentID(bytes: $0) }),
-                let size = reader.integer(Int64.self),
+                let size = reader.integer(Int64.self), size >= 0,
                 let edited = reader.integer(Int64.self),
                 let modified = reader.integer(Int64.self),
                 let device = reader.prefixed(),

@@ -80,7 +80,8 @@ enum MetaTable {
 
     static func decodePosition(_ bytes: [UInt8]) throws -> LogPosition {
         var reader = ByteReader(bytes)
-        guard let counter = reader.integer(UInt64.self), let hash = reader.prefixed() else {
+        guard let counter = reader.integer(UInt64.self), let hash = reader.prefixed(), [0, 32].contains(hash.count)
+        else {
             throw ReplicaError.corrupted("the log position in the state database")
         }
         return LogPosition(counter: counter, hash: hash)

@@ -34,7 +34,8 @@ extension StateDatabase {
             counts.synced = try count("SELECT count(*) FROM synced")
             counts.pending = try count("SELECT count(*) FROM pending")
             counts.dataless = try count("SELECT count(*) FROM synced WHERE isDataless")
-            counts.datalessBytes = Int64(try count("SELECT coalesce(sum(size), 0) FROM synced WHERE isDataless"))
+            // Not `sum`, which fails where the sizes that others announce are more than a number together.
+            counts.datalessBytes = Int64(try count("SELECT CAST(total(size) AS INTEGER) FROM synced WHERE isDataless"))
             counts.cloudOnly = max(0, counts.remote - counts.synced - counts.pending)
             counts.pinned = try count("SELECT count(*) FROM pins")
             counts.held = try count("SELECT count(*) FROM held")

@@ -20,7 +20,7 @@ extension ContainerEngine {
         progress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(EngineError) {
         let wanted = try walk(path, populating: true).filter { $0.state.isDataless }
-        let total = wanted.reduce(Int64(0)) { $0 + $1.state.size }
+        let total = Sizes.sum(wanted.lazy.map(\.state.size))
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
         var failures: [(ItemPath, FillError)] = []
         await withTaskGroup(of: (ItemPath, Int64, FillError?).self) { tasks in
@@ -35,7 +35,7 @@ extension ContainerEngine {
                 add()
                 if let error { failures.append((path, error)) }
                 shown.filesDone += 1
-                shown.bytesDone += size
+                shown.bytesDone = Sizes.sum(shown.bytesDone, size)
                 progress(shown)
             }
         }

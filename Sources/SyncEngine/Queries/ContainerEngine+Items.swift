@@ -178,9 +178,9 @@ extension ContainerEngine {
         }
         let state = state(of: item, isLocalOnly: reason != nil, transfer: transfer)
         let here = localBytes(item, open)
-        var percent = item.state.size == 0 ? 100 : Int(min(100, here * 100 / max(1, item.state.size)))
+        var percent = Sizes.percent(here, of: item.state.size)
         if let transfer, transfer.bytesTotal > 0 {
-            percent = Int(min(100, transfer.bytesDone * 100 / transfer.bytesTotal))
+            percent = Sizes.percent(transfer.bytesDone, of: transfer.bytesTotal)
         }
         if state == .current { percent = 100 }
         var revision: RevisionID?

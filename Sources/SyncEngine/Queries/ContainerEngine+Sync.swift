@@ -151,8 +151,8 @@ extension ContainerEngine {
     private func currentProgress() -> TransferProgress {
         let transfers = meter.all
         return TransferProgress(
-            bytesDone: transfers.reduce(0) { $0 + $1.bytesDone },
-            bytesTotal: transfers.reduce(0) { $0 + $1.bytesTotal },
+            bytesDone: Sizes.sum(transfers.lazy.map(\.bytesDone)),
+            bytesTotal: Sizes.sum(transfers.lazy.map(\.bytesTotal)),
             filesDone: 0,
             filesTotal: core.waitingCount
         )

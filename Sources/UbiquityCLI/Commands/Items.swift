@@ -104,7 +104,7 @@ struct Offline: ParsableCommand {
 }
 
 @Sendable func parseSeconds(_ text: String) throws -> Double {
-    guard let seconds = Double(text), seconds >= 0, seconds < 1e9 else {
+    guard let seconds = Double(text), seconds >= 0, seconds < TimeLimit.longestSeconds else {
         throw ValidationError("\"\(text)\" is no number of seconds")
     }
     return seconds

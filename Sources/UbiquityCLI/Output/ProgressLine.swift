@@ -52,7 +52,7 @@ final class ProgressLine: Sendable {
         case .files: counts = progress.total > 0 ? "\(progress.done) of \(progress.total)" : "\(progress.done)"
         case .bytes:
             let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-            let rate = seconds > 0.5 ? "  \(ByteCount.text(Int64(Double(progress.done) / seconds)))/s" : ""
+            let rate = seconds > 0.5 ? "  \(ByteCount.text(Int64(min(Double(progress.done) / seconds, 1e18))))/s" : ""
             counts = "\(ByteCount.text(progress.done)) of \(ByteCount.text(progress.total))\(rate)"
         }
         guard progress.total > 0 else { return String("\(progress.activity) \(counts)".prefix(columns)) }

@@ -8,7 +8,16 @@ package struct Timestamp: Hashable, Sendable, Comparable {
     package init(seconds: Int64, nanoseconds: Int64) {
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, overflowAgain) = product.addingReportingOverflow(nanoseconds)
-        self.nanoseconds = overflow || overflowAgain ? (seconds < 0 ? .min : .max) : sum
+        // The first second of the range begins before it.
+        self.nanoseconds =
+            overflow || overflowAgain ? Int64(clamping: Int128(seconds) * 1_000_000_000 + Int128(nanoseconds)) : sum
+    }
+
+    /// How long ago it was; zero for what is to come. Programs set a file's time as they like, also to centuries ago.
+    package func age(at now: Timestamp) -> Duration {
+        guard now > self else { return .zero }
+        let (age, overflow) = now.nanoseconds.subtractingReportingOverflow(nanoseconds)
+        return .nanoseconds(overflow ? .max : age)
     }
 
     /// Whole seconds, rounded down, and the rest in 0..<1_000_000_000.

@@ -31,6 +31,40 @@ import UbiquityModel
         await #expect(throws: ChunkStoreError.closed) { try await store.store(chunks) }
     }
 
+    /// The last number there is, other spellings of a number, and what is none.
+    @Test(arguments: ["ffffffffffffffff", "1", "+000000000000007", "000000000000000A", "x", ""])
+    func `files that are no packs are in nobody's way`(name: String) async throws {
+        let folder = try TemporaryFolder()
+        try Files.write("not ours", to: "\(folder.path)/\(name).pack")
+        let store = try FolderChunkStore(folder: folder.path)
+        let chunks = [try stored("a")]
+        guard name != "ffffffffffffffff" else {
+            // After it there is no other, and it is not written over.
+            await #expect(throws: ChunkStoreError.self) { try await store.store(chunks) }
+            return await store.close()
+        }
+        let locations = try await store.store(chunks)
+        #expect(locations[0].pack == 1)
+        #expect(try await store.read(requests(chunks, locations), examining: true).map(\.isDamaged) == [false])
+        await store.close()
+    }
+
+    @Test(
+        arguments: [(.max, 100), (UInt64(Int64.max) - 50, 100), (16, .max), (16, 0), (1 << 40, 100)]
+            as [(UInt64, UInt32)]
+    )
+    func `a place that cannot be is not there`(offset: UInt64, length: UInt32) async throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        let chunks = [try stored("a")]
+        _ = try await store.store(chunks)
+        let place = ChunkLocation(pack: 1, offset: offset, length: length)
+        await #expect(throws: ChunkStoreError.missing(pack: 1)) {
+            try await store.read(requests(chunks, [place]), examining: false)
+        }
+        await store.close()
+    }
+
     @Test func `a killed server finds everything that was answered`() async throws {
         let folder = try TemporaryFolder()
         let chunks = try (0..<5).map { try stored("\($0)", seed: UInt64($0 + 1)) }
