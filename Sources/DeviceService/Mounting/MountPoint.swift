@@ -51,6 +51,8 @@ package enum MountPoint {
             }
         }
         defer { close(descriptor) }
+        // Mounted in this very moment, by a service that is just starting: the descriptor may be of either.
+        if mount == nil, MountInfo.mounted(at: path.bytes)?.isUbiquity == true { return .ubiquity }
         if let mount {
             guard mount.isUbiquity else {
                 // A disk of its own may well be a mount point: what counts is whether it is empty.
