@@ -45,6 +45,10 @@ import Testing
         Story(seed: 21, steps: [5, 7, 8, 9, 10, 11, 13, 16, 17, 18]),
         // Exchanged names while another device edited one of the files: a new item asked for its name for ever.
         Story(seed: 199, steps: [2, 6, 14, 16, 27]),
+        // A large file was announced under a name that another device then got: it asked for the name for ever.
+        Story(seed: 1176, steps: [15, 25, 27, 34, 43, 44]),
+        // A mode was set while a file was only announced: with the mode applied, the content was never agreed on.
+        Story(seed: 2225, steps: [0, 6, 14, 25, 34, 35]),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         #expect(Simulation.run(seed: story.seed, only: story.steps).failure == nil)

@@ -84,7 +84,12 @@ extension Synchronizer {
             case .planned(.vanish): await vanish(candidate, pass)
             }
         }
-        if candidate.verdict == nil { candidate.verdict = .done }
+        guard candidate.verdict == nil else { return }
+        candidate.verdict = .done
+        // What was announced here is the same content by now, and no step was needed for that: it has still to be agreed on.
+        if let row = pass.syncedRow(candidate.id), let remote = candidate.remote, row.content != remote.content {
+            candidate.verdict = .later(.milliseconds(10))
+        }
     }
 
     // MARK: Steps

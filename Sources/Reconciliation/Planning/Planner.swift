@@ -42,7 +42,8 @@ package enum Planner {
                 if case .file = remote.content, !remote.isAnnounced, local.content.kind == .file {
                     return .send([.edit(base: nil)])
                 }
-                return .send([.create])
+                // An announcement claims no name: another item may have got it since.
+                guard remote.isAnnounced, rival != nil else { return .send([.create]) }
             }
         }
         guard let rival else {

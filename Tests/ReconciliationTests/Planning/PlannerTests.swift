@@ -120,4 +120,16 @@ import UbiquityModel
         #expect(Planner.decide(local: equal, synced: nil, remote: nil, rival: rival) == .adopt(rival.id))
         #expect(Planner.decide(local: other, synced: nil, remote: nil, rival: rival) == .renameAside)
     }
+
+    /// Announced here, and meanwhile another device has sent a file of that name: to ask for the name again and again ended never.
+    @Test func `an announced file gives way like any other`() throws {
+        let rival = try remote(2)
+        var announced = try remote(1)
+        announced.content = .file(FileContent(revision: content(1).revision, content: nil, size: 10))
+        let equal = try local(.read(try #require(contentID(2)), size: 10))
+        let other = try local(.read(try #require(contentID(3)), size: 10))
+        #expect(Planner.decide(local: equal, synced: nil, remote: announced, rival: rival) == .adopt(rival.id))
+        #expect(Planner.decide(local: other, synced: nil, remote: announced, rival: rival) == .renameAside)
+        #expect(Planner.decide(local: other, synced: nil, remote: announced) == .send([.create]))
+    }
 }
