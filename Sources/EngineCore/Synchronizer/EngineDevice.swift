@@ -96,8 +96,10 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
         _ operations: [ItemOperation],
         chunks: [(id: ChunkID, bytes: [UInt8])]
     ) async throws -> [OperationOutcome]
-    /// Whether it is the connection, or the server, that failed. If so, the device draws the consequences.
-    func connectionFailed(_ error: any Error) -> Bool
+    /// Whether it is the connection, or the server, that failed.
+    func isOfConnection(_ error: any Error) -> Bool
+    /// The device draws the consequences: what was achieved until then has been written down.
+    func connectionFailed(_ error: any Error)
 }
 
 /// A file whose content is to be read.

@@ -23,14 +23,8 @@ extension Synchronizer {
             try await send(decided.sends, pass)
             await apply(pass)
             try await record(pass)
-        } catch  where device.connectionFailed(error) {
-            logger.info("a pass ended early", metadata: ["why": "\(error)"])
-            await recordWhatWasDone(pass)
-            for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
         } catch {
-            logger.error("a pass failed", metadata: ["why": "\(error)"])
-            // What is not written down is looked at again, whatever came of it.
-            for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
+            await end(pass, after: error)
         }
         isRunningPass = false
         let (verdicts, changed) = tracker.settle(pass, works)
@@ -39,6 +33,19 @@ extension Synchronizer {
         }
         for place in changed { handle(.changed(place, isOpen: false)) }
         handle(.passEnded(verdicts))
+    }
+
+    private func end(_ pass: Pass, after error: any Error) async {
+        guard device.isOfConnection(error) else {
+            logger.error("a pass failed", metadata: ["why": "\(error)"])
+            // What is not written down is looked at again, whatever came of it.
+            for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
+            return
+        }
+        logger.info("a pass ended early", metadata: ["why": "\(error)"])
+        await recordWhatWasDone(pass)
+        for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
+        device.connectionFailed(error)
     }
 
     // MARK: Recording

@@ -218,9 +218,9 @@ extension SimDevice: EngineDevice {
         }
     }
 
-    func connectionFailed(_ error: any Error) -> Bool {
-        guard error is SimFailure else { return false }
+    func isOfConnection(_ error: any Error) -> Bool { error is SimFailure }
+
+    func connectionFailed(_ error: any Error) {
         if !isDead { loseConnection() }
-        return true
     }
 }

@@ -161,9 +161,9 @@ extension EngineView: EngineDevice {
         return answer.outcomes
     }
 
-    func connectionFailed(_ error: any Error) -> Bool {
-        guard let error = error as? CloudError else { return false }
-        engine?.assumeIsolated { $0.dropConnection(error) }
-        return true
+    func isOfConnection(_ error: any Error) -> Bool { error is CloudError }
+
+    func connectionFailed(_ error: any Error) {
+        if let error = error as? CloudError { engine?.assumeIsolated { $0.dropConnection(error) } }
     }
 }
