@@ -29,11 +29,13 @@ import Simulation
         let began = ContinuousClock.now
         var totals: [SimCounter: Int] = [:]
         var failures = 0
+        var played = 0
         var slowest = Duration.zero
         for seed in seed..<(seed + count) {
             let outcome = Simulation.run(seed: seed, keepsStory: story)
             for line in outcome.story { print(line) }
             if story || count == 1 { print("seed \(seed): trace \(String(outcome.trace, radix: 16))") }
+            played += 1
             totals.merge(outcome.counts) { $0 + $1 }
             slowest = max(slowest, outcome.settling)
             guard let failure = outcome.failure else { continue }
@@ -45,8 +47,8 @@ import Simulation
         }
         let taken = ContinuousClock.now - began
         let seconds = Double(taken.components.seconds) + Double(taken.components.attoseconds) / 1e18
-        let rate = Int(Double(count) / max(seconds, 0.001))
-        print("\(count) schedules in \(Int(seconds)) s (\(rate)/s), \(failures) failed, slowest to settle: \(slowest)")
+        let rate = Int(Double(played) / max(seconds, 0.001))
+        print("\(played) schedules in \(Int(seconds)) s (\(rate)/s), \(failures) failed, slowest to settle: \(slowest)")
         for counter in SimCounter.allCases { print("  \(counter.rawValue): \(totals[counter] ?? 0)") }
         if failures > 0 { throw ExitCode(1) }
     }

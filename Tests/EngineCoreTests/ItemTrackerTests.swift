@@ -58,6 +58,22 @@ import UbiquityModel
         #expect(pass.candidates[rows[1].id]?.found?.place == d)
     }
 
+    /// Sent as `d`, with the answer lost, and renamed before the next look: it was taken for settled under a name that it has not.
+    @Test func `what is agreed on for the first time is looked at again by its row`() throws {
+        let state = device.newInode(.folder)
+        let row = try folder(1, "d", state)
+        let to = try place("t")
+        device.put(state, at: to)
+        let tracker = ItemTracker(view: device)
+        tracker.newItems[state.key] = row.id
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(to), into: pass)
+        _ = tracker.decide(pass)
+        #expect(pass.changes.upserts == [row])
+        #expect(pass.candidates[row.id]?.verdict == .again)
+        #expect(tracker.newItems[state.key] == nil)
+    }
+
     @Test(arguments: [true, false])
     func `absence is a deletion only with a word of somebody`(isLogged: Bool) throws {
         let state = device.newInode(.folder)
