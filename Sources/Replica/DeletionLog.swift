@@ -77,20 +77,20 @@ package final class DeletionLog: Sendable {
     package func append(_ entry: Entry) throws(Errno) {
         try state.withLock { state throws(Errno) in
             guard state.entries.insert(entry).inserted else { return }
-            try Self.write(Self.encode(entry, isDeleted: true), to: state.file.raw)
+            // On a request's thread, one for each deleted file: no memory is allocated for it.
+            try Self.writeRecord(entry, to: state.file.raw)
             state.records += 1
         }
     }
 
     /// When a deletion has been committed, or the item is there after all. Others that are appended meanwhile stay.
     package func remove(_ entries: some Sequence<Entry>) throws(Errno) {
-        let entries = Set(entries)
-        guard !entries.isEmpty else { return }
         try state.withLock { state throws(Errno) in
-            let known = state.entries.intersection(entries)
+            // Those that come twice are withdrawn twice in the file, which says the same.
+            let known = entries.filter { state.entries.contains($0) }
             guard !known.isEmpty else { return }
-            try Self.write(known.flatMap { Self.encode($0, isDeleted: false) }, to: state.file.raw)
-            state.entries.subtract(known)
+            try Self.write(Self.records(known, isDeleted: false), to: state.file.raw)
+            for entry in known { state.entries.remove(entry) }
             state.records += known.count
             if state.records > Self.compactionThreshold, state.records > 4 * state.entries.count { try compact(&state) }
         }
@@ -113,7 +113,7 @@ package final class DeletionLog: Sendable {
         let temporary = path + ".new"
         let flags = O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW
         let file = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, temporary, flags, 0o600)))
-        try Self.write(Self.header + state.entries.flatMap { Self.encode($0, isDeleted: true) }, to: file.raw)
+        try Self.write(Self.header + Self.records(state.entries, isDeleted: true), to: file.raw)
         try checked(clinux_fsync(file.raw))
         try checked(clinux_rename_at(AT_FDCWD, temporary, AT_FDCWD, path, 0))
         state.file = file
@@ -122,8 +122,22 @@ package final class DeletionLog: Sendable {
 
     /// One write. What does not fit on the disk is taken back, so that records stay aligned.
     private static func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
-        let written = try checked(bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) })
-        guard written == bytes.count else {
+        let written = bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) }
+        try finish(written, of: bytes.count, in: file)
+    }
+
+    /// `write` of one entry that counts from now on.
+    private static func writeRecord(_ entry: Entry, to file: Int32) throws(Errno) {
+        let written = withUnsafeTemporaryAllocation(byteCount: recordCount, alignment: 8) { room in
+            encode(entry, isDeleted: true, into: room)
+            return clinux_write(file, room.baseAddress, recordCount)
+        }
+        try finish(written, of: recordCount, in: file)
+    }
+
+    private static func finish(_ result: Int64, of count: Int, in file: Int32) throws(Errno) {
+        let written = try checked(result)
+        guard written == count else {
             var status = clinux_status()
             try checked(clinux_status_of(file, &status))
             try checked(clinux_truncate(file, status.size - Int64(written)))
@@ -150,24 +164,37 @@ package final class DeletionLog: Sendable {
         static let withdrawnReplacing: UInt32 = 0xD3A2_646C
     }
 
-    private static func encode(_ entry: Entry, isDeleted: Bool) -> [UInt8] {
-        var body: [UInt8]
+    private static func records(_ entries: some Collection<Entry>, isDeleted: Bool) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: entries.count * recordCount) { room, count in
+            for entry in entries {
+                encode(
+                    entry,
+                    isDeleted: isDeleted,
+                    into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(room)[count...])
+                )
+                count += recordCount
+            }
+        }
+    }
+
+    /// Fills the first `recordCount` bytes.
+    private static func encode(_ entry: Entry, isDeleted: Bool, into room: UnsafeMutableRawBufferPointer) {
+        let body = UnsafeMutableRawBufferPointer(rebasing: room[..<bodyCount])
         let start: UInt32
         switch entry {
         case .inode(let key):
-            body = key.bytes
+            key.write(to: body)
             start = isDeleted ? Start.deletedInode : Start.withdrawnInode
         case .replacing(let key):
-            body = key.bytes
+            key.write(to: body)
             start = isDeleted ? Start.replacing : Start.withdrawnReplacing
         case .item(let item):
-            body = item.bytes
+            body.initializeMemory(as: UInt8.self, repeating: 0)
+            item.withBytes { body.copyMemory(from: $0) }
             start = isDeleted ? Start.deletedItem : Start.withdrawnItem
         }
-        body.append(contentsOf: repeatElement(0, count: bodyCount - body.count))
-        let sum = check(body, start)
-        for shift in [24, 16, 8, 0] { body.append(UInt8(truncatingIfNeeded: sum >> UInt32(shift))) }
-        return body
+        let sum = check(UnsafeRawBufferPointer(body), start)
+        room.storeBytes(of: sum.bigEndian, toByteOffset: bodyCount, as: UInt32.self)
     }
 
     private static func decode(_ record: [UInt8]) -> (Entry, isDeleted: Bool)? {
@@ -185,8 +212,10 @@ package final class DeletionLog: Sendable {
     }
 
     /// FNV-1a.
-    private static func check(_ bytes: [UInt8], _ start: UInt32) -> UInt32 {
-        bytes.reduce(start) { ($0 ^ UInt32($1)) &* 16_777_619 }
+    private static func check(_ bytes: some Sequence<UInt8>, _ start: UInt32) -> UInt32 {
+        var sum = start
+        for byte in bytes { sum = (sum ^ UInt32(byte)) &* 16_777_619 }
+        return sum
     }
 
     private static func contents(_ file: Int32) throws(Errno) -> [UInt8] {

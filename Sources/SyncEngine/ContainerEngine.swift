@@ -286,9 +286,11 @@ package actor ContainerEngine {
 
     /// Comes for what programs change, again and again until nothing comes any more.
     func gatherChanges() async {
+        var time = EngineHost.gatheringTime
         repeat {
-            await executor.sleep(for: EngineHost.gatheringTime)
+            await executor.sleep(for: time)
             drainChanges()
+            time = min(time * 2, EngineHost.longestGatheringTime)
         } while !host.endGathering()
     }
 

@@ -69,6 +69,8 @@ package final class EngineHost: Sendable {
     /// What happens within a moment is taken together, and while programs go on the engine comes again by itself: a program that makes
     /// thousands of files wakes no thread for each. (On two processors that took as long as all the rest: 110 us a file instead of 55.)
     static let gatheringTime = Duration.milliseconds(1)
+    /// While programs go on without a break it comes more seldom: each time costs a thread's waking and a look into the database.
+    static let longestGatheringTime = Duration.milliseconds(4)
 
     /// Whether the engine may rest until it is called: nothing came during the last moment. What comes after this calls it.
     func endGathering() -> Bool {

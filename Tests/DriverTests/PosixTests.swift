@@ -101,6 +101,18 @@ extension DriverTests {
             }
         }
 
+        @Test(.enabled(if: Requirements.isRoot, "only root lets other users in"))
+        func `another user's new file may begin with setuid`() throws {
+            try mounted(options: ["allow_other"]) { m in
+                #expect(chmod(m.root, 0o777) == 0)
+                let program = "umask 0; sysopen(my $f, $ARGV[0], O_WRONLY | O_CREAT | O_EXCL, 06755) or die $!"
+                try succeed("runuser", "-u", "nobody", "--", "perl", "-MFcntl", "-e", program, m.path("file"))
+                let status = try Files.status(m.path("file"))
+                #expect(status.st_mode & 0o7777 == 0o6755)
+                #expect(status.st_uid != 0)
+            }
+        }
+
         @Test(.enabled(if: !Requirements.isRoot, "root may do everything"))
         func `what the true mode forbids its owner is refused though the disk's would allow it`() throws {
             try mounted { m in

@@ -9,11 +9,14 @@ import UbiquityModel
     ])
     func `what is no name is refused`(text: String, error: NameError) {
         #expect(throws: error) { try Name(text) }
+        // A C string ends before a NUL.
+        if error != .containsNUL { #expect(throws: error) { try Name(cString: text) } }
     }
 
     @Test(arguments: ["a", "...", ".hidden", "a b", "ü", " ", "\n", "-", String(repeating: "a", count: 255)])
     func `any other bytes are a name, kept exactly`(text: String) throws {
         #expect(try Name(text).bytes == Array(text.utf8))
+        #expect(try Name(cString: text) == Name(text))
     }
 
     @Test func `a name need not be text`() throws {

@@ -1,3 +1,4 @@
+import CFuse3
 import CLinux
 import Glibc
 import Replica
@@ -79,7 +80,11 @@ extension Filesystem {
     /// The same without what our attributes say.
     func sight(in folder: SharedDescriptor, _ name: UnsafePointer<CChar>) throws(Errno) -> Sighting? {
         do throws(Errno) {
-            return try Sighting(in: folder.raw, name)
+            let key = try InodeKey(in: folder.raw, name: name)
+            if let known = table.node(key).flatMap({ Sighting($0) }) { return known }
+            var status = stat()
+            try called(fstatat(folder.raw, name, &status, AT_SYMLINK_NOFOLLOW))
+            return Sighting(key, status)
         } catch .noSuchFileOrDirectory {
             return nil
         }

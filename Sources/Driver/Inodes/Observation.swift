@@ -2,41 +2,45 @@ import CFuse3
 import CLinux
 import Glibc
 import Replica
+import Synchronization
 import SystemPackage
 import UbiquityModel
 
-/// Which inode is at a name in a folder, and its status: enough to take the name away, or elsewhere.
+/// Which inode is at a name in a folder: enough to take the name away, or elsewhere.
 struct Sighting {
     let key: InodeKey
-    let status: stat
-
-    var kind: LocalKind { LocalKind(mode: status.st_mode) }
-
+    let kind: LocalKind
     /// Nothing of the inode is left when this name is gone.
-    var hasOneName: Bool { kind == .folder || status.st_nlink <= 1 }
+    let hasOneName: Bool
 
-    /// - Parameter name: empty for the descriptor's own inode.
-    init(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) {
-        var status = stat()
-        try called(fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW | Int32(CLINUX_AT_EMPTY_PATH)))
-        self.status = status
-        key = try InodeKey(in: directory, name: name)
+    init(_ key: InodeKey, _ status: stat) {
+        self.key = key
+        kind = LocalKind(mode: status.st_mode)
+        hasOneName = kind == .folder || status.st_nlink <= 1
+    }
+
+    /// Of an inode that was never seen with another name: no look at the disk tells more.
+    init?(_ node: Node) {
+        guard node.state.withLock({ !$0.mayHaveOtherNames }) else { return nil }
+        key = node.key
+        kind = node.kind
+        hasOneName = true
     }
 }
 
 /// One look at a name in a folder: which inode, its status, and what our own attributes say of it.
 struct Observation {
     let sighting: Sighting
+    let status: stat
     let facts: Node.Facts
 
     var key: InodeKey { sighting.key }
-    var status: stat { sighting.status }
     var kind: LocalKind { sighting.kind }
     var hasOneName: Bool { sighting.hasOneName }
 
     /// - Parameter name: empty for the descriptor's own inode.
     init(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) {
-        sighting = try Sighting(in: directory, name)
+        (sighting, status) = try Self.look(in: directory, name)
         facts = try Self.facts(in: directory, name, sighting.kind)
     }
 
@@ -44,8 +48,17 @@ struct Observation {
 
     /// Of a file that was just made, which carries nothing of ours.
     init(newFile descriptor: Int32) throws(Errno) {
-        sighting = try Sighting(in: descriptor, "")
+        (sighting, status) = try Self.look(in: descriptor, "")
         facts = Node.Facts()
+    }
+
+    private static func look(
+        in directory: Int32,
+        _ name: UnsafePointer<CChar>
+    ) throws(Errno) -> (Sighting, stat) {
+        var status = stat()
+        try called(fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW | Int32(CLINUX_AT_EMPTY_PATH)))
+        return (Sighting(try InodeKey(in: directory, name: name), status), status)
     }
 
     private static let prefix = Array("user.ubiquity..".utf8)

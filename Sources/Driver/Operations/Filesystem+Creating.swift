@@ -14,7 +14,7 @@ extension Filesystem {
         _ mode: mode_t,
         _ device: dev_t
     ) {
-        make(request, parent, name) { folder, name throws(Errno) in
+        make(request, parent, name, mode) { folder, name throws(Errno) in
             let isFile = mode & FileMode.typeMask == FileMode.file || mode & FileMode.typeMask == 0
             let onDisk = isFile ? Self.onDisk(mode, .file) : mode
             try withMask(of: request, onDisk) { mode throws(Errno) in try called(mknodat(folder, name, mode, device)) }
@@ -85,13 +85,14 @@ extension Filesystem {
         _ request: Request,
         _ parent: fuse_ino_t,
         _ name: UnsafePointer<CChar>,
+        _ mode: mode_t = 0,
         _ act: (_ folder: Int32, _ name: UnsafePointer<CChar>) throws(Errno) -> Void
     ) {
         request.attempt { () throws(Errno) in
             let (folder, itemName) = try admitNewName(request, parent, name)
             let descriptor = try descriptor(of: folder)
             try names.shared { () throws(Errno) in try act(descriptor.raw, name) }
-            try giveToCaller(request, descriptor, name)
+            try giveToCaller(request, descriptor, name, mode)
             guard case .entry(var entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
             let node = try node(entry.ino)
             report(.entry, folder.key, itemName, node.key, mayHaveOtherNames: false, isFolder: node.kind == .folder)
@@ -120,18 +121,44 @@ extension Filesystem {
     private func giveToCaller(
         _ request: Request,
         _ folder: SharedDescriptor,
-        _ name: UnsafePointer<CChar>
+        _ name: UnsafePointer<CChar>,
+        _ mode: mode_t
     ) throws(Errno) {
         guard isPrivileged, request.user != 0 || request.group != 0 else { return }
         let inherits = try diskStatus(folder.raw).st_mode & FileMode.setGroup != 0
+        if mode & (FileMode.setUser | FileMode.setGroup) != 0 {
+            return try give(openPath(in: folder, name), to: request, inheritsGroup: inherits, mode)
+        }
         try called(fchownat(folder.raw, name, request.user, inherits ? gid_t.max : request.group, AT_SYMLINK_NOFOLLOW))
     }
 
     /// The same for a file without a name.
-    func giveToCaller(_ request: Request, _ folder: SharedDescriptor, _ file: SharedDescriptor) throws(Errno) {
+    func giveToCaller(
+        _ request: Request,
+        _ folder: SharedDescriptor,
+        _ file: SharedDescriptor,
+        _ mode: mode_t
+    ) throws(Errno) {
         guard isPrivileged, request.user != 0 || request.group != 0 else { return }
         let inherits = try diskStatus(folder.raw).st_mode & FileMode.setGroup != 0
-        try called(fchown(file.raw, request.user, inherits ? gid_t.max : request.group))
+        try give(file, to: request, inheritsGroup: inherits, mode)
+    }
+
+    /// The disk ends a file's setuid and setgid with its owner; whoever makes a file may begin with them, on any disk. (Not setgid for
+    /// the folder's group: he may not belong to it.)
+    private func give(
+        _ file: SharedDescriptor,
+        to request: Request,
+        inheritsGroup: Bool,
+        _ mode: mode_t
+    ) throws(Errno) {
+        let flags = Int32(CLINUX_AT_EMPTY_PATH) | AT_SYMLINK_NOFOLLOW
+        try called(fchownat(file.raw, "", request.user, inheritsGroup ? gid_t.max : request.group, flags))
+        let status = try diskStatus(file.raw)
+        guard status.st_mode & FileMode.typeMask == FileMode.file else { return }
+        let kept = mode & (inheritsGroup ? FileMode.setUser : FileMode.setUser | FileMode.setGroup)
+        guard kept != 0 else { return }
+        try checked(clinux_chmod(file.raw, UInt32(status.st_mode & 0o7777 | kept)))
     }
 
     func hardLink(_ request: Request, _ id: fuse_ino_t, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
@@ -164,7 +191,7 @@ extension Filesystem {
             let (folder, itemName) = try admitNewName(request, parent, name)
             let descriptor = try descriptor(of: folder)
             let file = try makingRoom { () throws(Errno) in try makeFile(request, descriptor, name, mode, flags) }
-            try giveToCaller(request, descriptor, name)
+            try giveToCaller(request, descriptor, name, mode)
             // What is bound is asked for everything else, too: it is the node's inode for certain.
             let path = mayPass ? try openPath(in: descriptor, name) : file
             let carriesMode = hiddenMode(request, mode, .file) != nil

@@ -150,6 +150,15 @@ extension Filesystem {
     }
 
     func forget(_ id: fuse_ino_t, _ count: UInt64) {
-        if VersionTree.owns(id) { versions.forget(id, count) } else { dropped(table.forget(UInt64(id), count)) }
+        if VersionTree.owns(id) { return versions.forget(id, count) }
+        guard let node = table.forget(UInt64(id), count), !forgotten.keep(node) else { return }
+        dropped(node)
+    }
+
+    /// Closes what one node keeps that the kernel has forgotten. False: there is none.
+    func dropForgotten() -> Bool {
+        guard let node = forgotten.take() else { return false }
+        dropped(node)
+        return true
     }
 }

@@ -130,14 +130,16 @@ extension Filesystem {
         let source = try descriptor(of: from.folder)
         let target = try descriptor(of: to.folder)
         guard let moved = try sight(source, from.name) else { throw .noSuchFileOrDirectory }
-        let other = try sight(target, to.name)
+        let origin = Origin(folder: from.folder.key, descriptor: source, name: from.name, seen: moved)
         let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
-        if from.folder.id != to.folder.id {
-            try requireMovable(request, moved)
-            if exchanges, let other { try requireMovable(request, other) }
+        if from.folder.id != to.folder.id { try requireMovable(request, moved) }
+        // Mostly nothing is there. The disk says so itself, in the same call.
+        if !exchanges, try moveUnlessTaken(origin, target, to, isFinal: flags != 0) {
+            return reportMove(from, to, moved, replacing: nil)
         }
+        let other = try sight(target, to.name)
+        if exchanges, from.folder.id != to.folder.id, let other { try requireMovable(request, other) }
         if let other, !exchanges {
-            if flags & UInt32(CLINUX_RENAME_NOREPLACE) != 0 { throw .fileExists }
             // Two names of one inode: POSIX does nothing.
             if other.key == moved.key { return }
             try requireReplaceable(target, to.name, other, by: moved)
@@ -150,7 +152,7 @@ extension Filesystem {
         }
         do throws(Errno) {
             try move(
-                Origin(folder: from.folder.key, descriptor: source, name: from.name, seen: moved),
+                origin,
                 Destination(folder: to.folder.key, descriptor: target, name: to.name, seen: other),
                 flags
             )
@@ -158,6 +160,29 @@ extension Filesystem {
             if let other, !exchanges { noteFailedDeletion(target, to.name, other) }
             throw error
         }
+        reportMove(from, to, moved, replacing: other)
+        if exchanges, let other { reportMove(to, from, other, replacing: moved) }
+    }
+
+    /// False: something is there, or the disk cannot tell.
+    /// - Parameter isFinal: then it is an error instead (RENAME_NOREPLACE).
+    private func moveUnlessTaken(
+        _ origin: Origin,
+        _ target: SharedDescriptor,
+        _ to: Place,
+        isFinal: Bool
+    ) throws(Errno) -> Bool {
+        let destination = Destination(folder: to.folder.key, descriptor: target, name: to.name, seen: nil)
+        do throws(Errno) {
+            try move(origin, destination, UInt32(CLINUX_RENAME_NOREPLACE))
+            return true
+        } catch {
+            guard !isFinal, error == .fileExists || error == .invalidArgument else { throw error }
+            return false
+        }
+    }
+
+    private func reportMove(_ from: Place, _ to: Place, _ moved: Sighting, replacing other: Sighting?) {
         report(
             .entry,
             to.folder.key,
@@ -167,17 +192,6 @@ extension Filesystem {
             replacesAnother: other != nil,
             isFolder: moved.kind == .folder
         )
-        if exchanges, let other {
-            report(
-                .entry,
-                from.folder.key,
-                from.name,
-                other.key,
-                movedFrom: (to.folder.key, to.name),
-                replacesAnother: true,
-                isFolder: other.kind == .folder
-            )
-        }
     }
 
     /// A folder's entry for its parent changes when it is moved: that needs permission to write to it.

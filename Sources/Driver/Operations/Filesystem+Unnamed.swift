@@ -41,7 +41,7 @@ extension Filesystem {
             }
         }
         if let hidden = hiddenMode(request, mode, .file) { try hide(hidden, of: file.raw, .file) }
-        try giveToCaller(request, folder, file)
+        try giveToCaller(request, folder, file, mode)
         return file
     }
 

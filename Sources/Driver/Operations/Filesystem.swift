@@ -27,6 +27,7 @@ final class Filesystem: Sendable {
     let descriptors: DescriptorCache
     let passthrough: Passthrough
     let backings = BackingCache()
+    let forgotten = ForgottenNodes()
     let writerWatch = WriterWatch()
     /// The connection to the kernel, once it is there.
     let connection = Atomic<Int32>(-1)
@@ -127,10 +128,8 @@ final class Filesystem: Sendable {
     }
 
     func name(_ bytes: UnsafePointer<CChar>) throws(Errno) -> Name {
-        let count = strlen(bytes)
-        let raw = UnsafeRawBufferPointer(start: bytes, count: count)
         do throws(NameError) {
-            return try Name(bytes: raw)
+            return try Name(cString: bytes)
         } catch .tooLong {
             // The kernel lets names of up to 1024 bytes through.
             throw .fileNameTooLong

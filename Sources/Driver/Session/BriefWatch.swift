@@ -21,7 +21,16 @@ struct BriefWatch {
     private var skipped = 0
 
     /// Returns when there is a request, or after a moment.
-    mutating func awaitRequest(_ connection: Int32) {
+    /// - Parameter chore: something that had better be done while there is none; false when nothing is left.
+    mutating func awaitRequest(_ connection: Int32, meanwhile chore: () -> Bool) {
+        while clinux_fuse_is_readable(connection) == 0 {
+            guard chore() else { return watch(connection) }
+        }
+        misses = 0
+        skipped = 0
+    }
+
+    private mutating func watch(_ connection: Int32) {
         guard Self.isPossible else { return }
         guard skipped == 0 else {
             skipped -= 1

@@ -95,7 +95,7 @@ final class Session: Sendable {
         defer { free(buffer.mem) }
         var watch = BriefWatch()
         while !isAbandoned.load(ordering: .acquiring), readers.waitForTurn() {
-            watch.awaitRequest(fuse_session_fd(pointer.raw))
+            watch.awaitRequest(fuse_session_fd(pointer.raw)) { filesystem.dropForgotten() }
             let count = fuse_session_receive_buf(pointer.raw, &buffer)
             if count == -EINTR || count == -EAGAIN {
                 readers.gotNothing()

@@ -30,13 +30,19 @@ package struct InodeKey: Hashable, Sendable, Comparable {
 extension InodeKey {
     /// For the state database: the tag's eight bytes, then the words' without the zeros at the end.
     package var bytes: [UInt8] {
-        var result = [UInt8]()
-        result.reserveCapacity(32)
-        for word in [tag, words.0, words.1, words.2] {
-            withUnsafeBytes(of: word.littleEndian) { result.append(contentsOf: $0) }
+        [UInt8](unsafeUninitializedCapacity: 32) { room, count in
+            write(to: UnsafeMutableRawBufferPointer(room))
+            count = 32
+            while count > 8, room[count - 1] == 0 { count -= 1 }
         }
-        while result.count > 8, result.last == 0 { result.removeLast() }
-        return result
+    }
+
+    /// The same with all the zeros: 32 bytes, for which there must be room.
+    package func write(to room: UnsafeMutableRawBufferPointer) {
+        room.storeBytes(of: tag.littleEndian, toByteOffset: 0, as: UInt64.self)
+        room.storeBytes(of: words.0.littleEndian, toByteOffset: 8, as: UInt64.self)
+        room.storeBytes(of: words.1.littleEndian, toByteOffset: 16, as: UInt64.self)
+        room.storeBytes(of: words.2.littleEndian, toByteOffset: 24, as: UInt64.self)
     }
 
     package init?(bytes: some Collection<UInt8>) {

@@ -2,7 +2,7 @@
 ///
 /// A value of this type has been checked, wherever it came from: that is the only way to make one.
 package struct Name: Hashable, Sendable, Comparable {
-    package let bytes: [UInt8]
+    @usableFromInline package let bytes: [UInt8]
 
     package init(bytes: some Collection<UInt8>) throws(NameError) {
         self.bytes = try withContiguousBytes(bytes) { bytes -> Result<[UInt8], NameError> in
@@ -15,32 +15,43 @@ package struct Name: Hashable, Sendable, Comparable {
         }.get()
     }
 
+    /// Of a C string, on the path of every request that has a name.
+    package init(cString: UnsafePointer<CChar>) throws(NameError) {
+        var count = 0
+        while cString[count] != 0 {
+            if cString[count] == CChar(bitPattern: UInt8(ascii: "/")) { throw .containsSlash }
+            count += 1
+            if count > 255 { throw .tooLong }
+        }
+        guard count > 0 else { throw .empty }
+        let dot = CChar(bitPattern: UInt8(ascii: "."))
+        if count <= 2, cString[0] == dot, cString[count - 1] == dot { throw .dots }
+        bytes = [UInt8](unsafeUninitializedCapacity: count) { room, filled in
+            UnsafeMutableRawBufferPointer(room).copyMemory(from: UnsafeRawBufferPointer(start: cString, count: count))
+            filled = count
+        }
+    }
+
     package init(_ text: String) throws(NameError) { try self.init(bytes: Array(text.utf8)) }
 
     package static func < (left: Self, right: Self) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
 
     /// Calls `body` with the name as a C string.
+    @inlinable
     package func withCString<Result, Failure: Error>(
         _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try withUnsafeTemporaryAllocationTyped(bytes, body)
+        var outcome: Swift.Result<Result, Failure>?
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            for index in bytes.indices { buffer[index] = CChar(bitPattern: bytes[index]) }
+            buffer[bytes.count] = 0
+            // The allocation has room for 255 bytes and the NUL, so it has a base address.
+            guard let base = buffer.baseAddress else { return }
+            do throws(Failure) { outcome = .success(try body(base)) } catch { outcome = .failure(error) }
+        }
+        guard let outcome else { preconditionFailure("a temporary allocation of 256 bytes has no address") }
+        return try outcome.get()
     }
-}
-
-private func withUnsafeTemporaryAllocationTyped<Result, Failure: Error>(
-    _ bytes: [UInt8],
-    _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
-) throws(Failure) -> Result {
-    var outcome: Swift.Result<Result, Failure>?
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
-        for index in bytes.indices { buffer[index] = CChar(bitPattern: bytes[index]) }
-        buffer[bytes.count] = 0
-        // The allocation has room for 255 bytes and the NUL, so it has a base address.
-        guard let base = buffer.baseAddress else { return }
-        do throws(Failure) { outcome = .success(try body(base)) } catch { outcome = .failure(error) }
-    }
-    guard let outcome else { preconditionFailure("a temporary allocation of 256 bytes has no address") }
-    return try outcome.get()
 }
 
 extension Name: CustomStringConvertible {
