@@ -11,7 +11,10 @@ import UbiquityModel
 /// Unchecked: `entries` is lent to one request at a time, by `state`.
 final class FolderHandle: @unchecked Sendable {
     let node: Node
-    let descriptor: SharedDescriptor
+    /// `O_PATH`.
+    private let path: SharedDescriptor
+    /// Opened when the kernel first asks for entries: mostly it has them all. A leaf: memory work only.
+    private let opened = Mutex<SharedDescriptor?>(nil)
     /// Whether it shows items that are only in the cloud.
     let isUnpopulated: Bool
     private var entries = DirectoryEntries()
@@ -19,10 +22,31 @@ final class FolderHandle: @unchecked Sendable {
     /// Whether a request has `entries`. A leaf: memory work only.
     private let isLent = Mutex(false)
 
-    init(node: Node, descriptor: SharedDescriptor, isUnpopulated: Bool = false) {
+    init(node: Node, path: SharedDescriptor, isUnpopulated: Bool = false) {
         self.node = node
-        self.descriptor = descriptor
+        self.path = path
         self.isUnpopulated = isUnpopulated
+    }
+
+    /// Open for reading.
+    func descriptor(_ filesystem: Filesystem) throws(Errno) -> SharedDescriptor {
+        if let known = opened.withLock({ $0 }) { return known }
+        let new = try filesystem.makingRoom { () throws(Errno) in try Self.open(path) }
+        return opened.withLock { opened in
+            if let opened { return opened }
+            opened = new
+            return new
+        }
+    }
+
+    private static func open(_ path: SharedDescriptor) throws(Errno) -> SharedDescriptor {
+        let flags = O_RDONLY | O_DIRECTORY
+        do throws(Errno) {
+            return SharedDescriptor(try checked(clinux_open_at(path.raw, ".", flags, 0)))
+        } catch .permissionDenied {
+            // That asks for permission to enter it, too. The way through /proc does not, and takes longer.
+            return SharedDescriptor(try checked(clinux_reopen(path.raw, flags)))
+        }
     }
 
     /// EAGAIN for a second reader at the same moment; the kernel lets only one in.
@@ -59,11 +83,7 @@ extension Filesystem {
     }
 
     private func openFolder(_ request: Request, _ node: Node, isUnpopulated: Bool) throws(Errno) {
-        let path = try descriptor(of: node)
-        let descriptor = try makingRoom { () throws(Errno) in
-            SharedDescriptor(try checked(clinux_reopen(path.raw, O_RDONLY | O_DIRECTORY)))
-        }
-        let handle = FolderHandle(node: node, descriptor: descriptor, isUnpopulated: isUnpopulated)
+        let handle = FolderHandle(node: node, path: try descriptor(of: node), isUnpopulated: isUnpopulated)
         // What changes names goes through the mount, or happens where the kernel knows no folder: it may keep what it has read.
         reply(request, opened: .folder(handle), isKept: node.id != NodeTable.stagingID)
     }
@@ -106,8 +126,9 @@ extension Filesystem {
         let folder = listing.withAttributes ? try descriptor(of: handle.node) : nil
         let isComplete = try handle.withEntries { entries, cloud throws(Errno) -> Bool in
             if handle.isUnpopulated { return try fill(&listing, handle, folder, &entries, &cloud, offset) }
-            try entries.seek(handle.descriptor.raw, to: offset)
-            while let entry = try entries.current(handle.descriptor.raw) {
+            let descriptor = try handle.descriptor(self)
+            try entries.seek(descriptor.raw, to: offset)
+            while let entry = try entries.current(descriptor.raw) {
                 let isHidden = isRoot && isVersions(handle.node, entry.name)
                 if !isHidden, try !add(entry, to: &listing, handle.node, folder) { return false }
                 entries.advance(past: entry)
@@ -170,8 +191,9 @@ extension Filesystem {
         _ entries: inout DirectoryEntries
     ) throws(Errno) -> [(inode: UInt64, type: UInt8, name: Name)] {
         var result: [(inode: UInt64, type: UInt8, name: Name)] = []
-        try entries.seek(handle.descriptor.raw, to: 0)
-        while let entry = try entries.current(handle.descriptor.raw) {
+        let descriptor = try handle.descriptor(self)
+        try entries.seek(descriptor.raw, to: 0)
+        while let entry = try entries.current(descriptor.raw) {
             if !entry.isSelfOrParent, !isVersions(handle.node, entry.name) {
                 result.append((entry.inode, entry.type, try name(entry.name)))
             }

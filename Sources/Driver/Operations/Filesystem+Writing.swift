@@ -36,7 +36,7 @@ extension Filesystem {
                 let file = try self.file(of: handle)
                 try checked(dataOnly ? clinux_fdatasync(file.raw) : clinux_fsync(file.raw))
                 noteDirectWriting(handle)
-            case .folder(let handle): try checked(clinux_fsync(handle.descriptor.raw))
+            case .folder(let handle): try checked(clinux_fsync(handle.descriptor(self).raw))
             case .version, .versionFolder: return
             case nil: throw .badFileDescriptor
             }
