@@ -35,6 +35,7 @@ package actor ContainerEngine {
     nonisolated let downloader: Downloader
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
+    private nonisolated let readAhead: ReadAhead
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
     /// Answers of the first listing that are not written down yet.
@@ -92,11 +93,20 @@ package actor ContainerEngine {
         uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         let relay = WholeRelay()
         listing = FirstListing(patience: patience)
-        let filler = ContentFiller(downloader: downloader, replica: replica, patience: patience, logger: logger) {
-            file,
-            state in
-            relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
-        }
+        let readAhead = ReadAhead(downloader: downloader, replica: replica, logger: logger)
+        self.readAhead = readAhead
+        let filler = ContentFiller(
+            downloader: downloader,
+            replica: replica,
+            patience: patience,
+            logger: logger,
+            becameWhole: { file, state in
+                relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
+            },
+            missed: { file, place in
+                if file.placeholder.size <= ReadAhead.smallFile { readAhead.missed(place) }
+            }
+        )
         populator = Populator(replica: replica, known: downloader.known, logger: logger)
         do throws(ReplicaError) {
             // Before the mount shows anything.
@@ -135,6 +145,7 @@ package actor ContainerEngine {
         synchronizer.device.engine = self
         synchronizer.device.mount = mount
         host.attach(self)
+        readAhead.attach(mount, host)
         relay.engine.withLock { $0 = self }
     }
 
