@@ -68,6 +68,12 @@ extension Mount {
         filesystem.notices.push(.entry(folder: node.id, name: name))
     }
 
+    /// There is more in a folder than a listing has that the kernel may keep.
+    package func listingChanged(_ folder: InodeKey) {
+        guard let filesystem, let node = filesystem.table.node(folder) else { return }
+        filesystem.notices.push(.listing(folder: node.id))
+    }
+
     /// Whether the kernel knows an inode, so that somebody may watch it.
     package func knows(_ key: InodeKey) -> Bool { filesystem?.table.isKnown(key) ?? false }
 

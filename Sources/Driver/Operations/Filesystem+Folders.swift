@@ -64,7 +64,7 @@ extension Filesystem {
             SharedDescriptor(try checked(clinux_reopen(path.raw, O_RDONLY | O_DIRECTORY)))
         }
         let handle = FolderHandle(node: node, descriptor: descriptor, isUnpopulated: isUnpopulated)
-        // What changes names goes through the mount, or happens where the kernel knows no folder: it may keep what it has read.
+        // What changes names goes through the mount, happens where the kernel knows no folder, or is told: it may keep what it has read.
         reply(request, opened: .folder(handle), isKept: node.id != NodeTable.stagingID)
     }
 
