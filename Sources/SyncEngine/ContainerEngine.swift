@@ -180,6 +180,7 @@ package actor ContainerEngine {
     /// Ends what runs. What was not sent is found again by the trees.
     package func stop() async {
         synchronizer.isStopping = true
+        readAhead.detach()
         timerTask?.cancel()
         connectionTask?.cancel()
         for task in transferTasks.values { task.cancel() }
@@ -342,15 +343,7 @@ package actor ContainerEngine {
             if fillWatchers > 0 { filledMeanwhile[file.key] = (file.revision, file.state) }
         }
         do {
-            var changes = SyncedChanges()
-            for file in files {
-                for var row in try replica.database.synced(key: file.key) where row.revision == file.revision {
-                    row.local = LocalEvidence(file.state)
-                    changes.upserts.append(row)
-                }
-            }
-            try replica.database.removeRanges(changes.upserts.map(\.id))
-            try replica.database.apply(changes)
+            try replica.database.write(filled: files.map { ($0.revision, LocalEvidence($0.state)) })
         } catch {
             // Without the row the next look hashes the file and finds it equal.
             logger.warning("filled files are not recorded", metadata: ["why": "\(error)"])

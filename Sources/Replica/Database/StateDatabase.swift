@@ -1,6 +1,7 @@
 internal import GRDB
 internal import SQLiteRows
 internal import Synchronization
+internal import UbiquityModel
 
 /// The device's knowledge of one container: the remote and the synced tree, and what else must survive a restart.
 ///
@@ -10,6 +11,16 @@ internal import Synchronization
 package final class StateDatabase: Sendable {
     private let pool: DatabasePool
     private let readers: ReaderStack
+    /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.
+    private let folders = Mutex(FolderRows())
+
+    private struct FolderRows {
+        static let limit = 1000
+
+        /// Of what was written last; what was read before and is kept after a change would be old.
+        var version: UInt64 = 0
+        var rows: [ItemID: SyncedItem] = [:]
+    }
 
     package init(path: String) throws(ReplicaError) {
         SQLiteSettings.apply()
@@ -64,7 +75,30 @@ package final class StateDatabase: Sendable {
 
     /// One transaction.
     func writing<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
+        defer {
+            folders.withLock { folders in
+                folders.version += 1
+                folders.rows.removeAll(keepingCapacity: true)
+            }
+        }
         do { return try pool.write(body) } catch { throw Self.described(error) }
+    }
+
+    /// A synced row that may be a folder's: known, or read now.
+    func rememberingFolder(
+        _ id: ItemID,
+        _ read: () throws(ReplicaError) -> SyncedItem?
+    ) throws(ReplicaError) -> SyncedItem? {
+        let (known, version) = folders.withLock { ($0.rows[id], $0.version) }
+        if let known { return known }
+        let found = try read()
+        guard let found, found.content == .folder else { return found }
+        folders.withLock { folders in
+            guard folders.version == version else { return }
+            if folders.rows.count >= FolderRows.limit { folders.rows.removeAll() }
+            folders.rows[id] = found
+        }
+        return found
     }
 
     private static func described(_ error: any Error) -> ReplicaError {
@@ -79,7 +113,7 @@ package final class StateDatabase: Sendable {
 /// each file that it looks at).
 private final class ReaderStack: Sendable {
     /// Who finds none left waits with the pool's.
-    private static let limit = 6
+    private static let limit = 4
 
     private struct State {
         var idle: [DatabaseQueue] = []
@@ -109,6 +143,8 @@ private final class ReaderStack: Sendable {
         do {
             var configuration = configuration
             configuration.readonly = true
+            // 16 MiB: there are several.
+            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA cache_size = -16384") }
             return try DatabaseQueue(path: path, configuration: configuration)
         } catch {
             state.withLock { $0.count -= 1 }
