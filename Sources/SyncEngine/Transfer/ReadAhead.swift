@@ -46,6 +46,9 @@ final class ReadAhead: Sendable {
         }
     }
 
+    /// Nothing is begun any more.
+    func detach() { state.withLock { $0.mount = nil } }
+
     /// A program waits for a small file of that place.
     func missed(_ place: Place) {
         let now = Instant(ContinuousClock.now - started)
