@@ -4,7 +4,9 @@ import UbiquityModel
 
 /// When the files beside one that is read are brought, and how many.
 struct ReadingWalkTests {
-    private let (folder, other, third) = (Self.item(1), Self.item(2), Self.item(3))
+    private let folder = Self.item(1)
+    private let other = Self.item(2)
+    private let third = Self.item(3)
 
     private static func item(_ number: UInt64) -> ItemID { ItemID(high: 0, low: number) }
 
