@@ -1,7 +1,7 @@
 import Logging
 package import Replica
 import Synchronization
-import SystemPackage
+package import SystemPackage
 package import UbiquityModel
 
 /// What the engine does to the mount. Everything may be called on any thread; nothing waits for the mount.
@@ -68,6 +68,12 @@ extension Mount {
         filesystem.notices.push(.entry(folder: node.id, name: name))
     }
 
+    /// There is more in a folder than a listing has that the kernel may keep.
+    package func listingChanged(_ folder: InodeKey) {
+        guard let filesystem, let node = filesystem.table.node(folder) else { return }
+        filesystem.notices.push(.listing(folder: node.id))
+    }
+
     /// Whether the kernel knows an inode, so that somebody may watch it.
     package func knows(_ key: InodeKey) -> Bool { filesystem?.table.isKnown(key) ?? false }
 
@@ -91,4 +97,25 @@ extension Mount {
 
     /// The object that the handles of a dataless inode stream from, while there is one.
     package func openPlaceholder(_ key: InodeKey) -> PlaceholderFile? { filesystem?.placeholders.file(key) }
+
+    /// The object that fills a dataless file, the same for all who fill and read it; `nil` if there is none of that revision, or it is
+    /// whole.
+    /// - Parameter folder: of the backing tree.
+    package func placeholder(
+        in folder: Int32,
+        _ name: Name,
+        _ revision: RevisionID
+    ) throws(Errno) -> PlaceholderFile? {
+        guard let filesystem else { return nil }
+        let path: OwnedDescriptor
+        do throws(Errno) {
+            path = OwnedDescriptor(try filesystem.replica.tree.openPath(in: folder, name))
+        } catch .noSuchFileOrDirectory {
+            return nil
+        }
+        guard let file = try filesystem.placeholderFile(path.raw, InodeKey(descriptor: path.raw)),
+            file.placeholder.revision == revision
+        else { return nil }
+        return file
+    }
 }

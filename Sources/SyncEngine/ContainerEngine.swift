@@ -35,6 +35,7 @@ package actor ContainerEngine {
     nonisolated let downloader: Downloader
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
+    private nonisolated let readAhead: ReadAhead
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
     /// Answers of the first listing that are not written down yet.
@@ -92,11 +93,20 @@ package actor ContainerEngine {
         uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         let relay = WholeRelay()
         listing = FirstListing(patience: patience)
-        let filler = ContentFiller(downloader: downloader, replica: replica, patience: patience, logger: logger) {
-            file,
-            state in
-            relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
-        }
+        let readAhead = ReadAhead(downloader: downloader, replica: replica, logger: logger)
+        self.readAhead = readAhead
+        let filler = ContentFiller(
+            downloader: downloader,
+            replica: replica,
+            patience: patience,
+            logger: logger,
+            becameWhole: { file, state in
+                relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
+            },
+            missed: { file, place in
+                if file.placeholder.size <= ReadAhead.smallFile { readAhead.missed(place) }
+            }
+        )
         populator = Populator(replica: replica, known: downloader.known, logger: logger)
         do throws(ReplicaError) {
             // Before the mount shows anything.
@@ -135,6 +145,7 @@ package actor ContainerEngine {
         synchronizer.device.engine = self
         synchronizer.device.mount = mount
         host.attach(self)
+        readAhead.attach(mount, host)
         relay.engine.withLock { $0 = self }
     }
 
@@ -169,6 +180,7 @@ package actor ContainerEngine {
     /// Ends what runs. What was not sent is found again by the trees.
     package func stop() async {
         synchronizer.isStopping = true
+        readAhead.detach()
         timerTask?.cancel()
         connectionTask?.cancel()
         for task in transferTasks.values { task.cancel() }
@@ -333,15 +345,7 @@ package actor ContainerEngine {
             if fillWatchers > 0 { filledMeanwhile[file.key] = (file.revision, file.state) }
         }
         do {
-            var changes = SyncedChanges()
-            for file in files {
-                for var row in try replica.database.synced(key: file.key) where row.revision == file.revision {
-                    row.local = LocalEvidence(file.state)
-                    changes.upserts.append(row)
-                }
-            }
-            try replica.database.removeRanges(changes.upserts.map(\.id))
-            try replica.database.apply(changes)
+            try replica.database.write(filled: files.map { ($0.revision, LocalEvidence($0.state)) })
         } catch {
             // Without the row the next look hashes the file and finds it equal.
             logger.warning("filled files are not recorded", metadata: ["why": "\(error)"])

@@ -37,6 +37,23 @@ extension DriverTests {
         }
 
         @Test
+        func `a name that was made beside the mount is in listings when the mount is told`() throws {
+            try mounted { m in
+                try Files.makeFolder(m.path("folder"))
+                try Files.write("one", to: m.path("folder/one"))
+                try eventually("it is closed") { m.mount.writableInodes().isEmpty }
+                // The kernel keeps the listing from here on, as long as the folder's time is the same.
+                for _ in 0..<3 { #expect(try Files.names(in: m.path("folder")) == ["one"]) }
+                let folder = try m.observe("folder")
+                _ = try run("touch", "-r", m.backing("folder"), m.folder + "/time")
+                try Files.write("two", to: m.backing("folder/two"))
+                _ = try run("touch", "-r", m.folder + "/time", m.backing("folder"))
+                m.mount.nameAppeared(in: folder.key, Mounted.name("two"))
+                try eventually("it is listed") { try Files.names(in: m.path("folder")).sorted() == ["one", "two"] }
+            }
+        }
+
+        @Test
         func `nothing is published where something is, or over what changed`() throws {
             try mounted { m in
                 try Files.write("mine", to: m.path("file"))

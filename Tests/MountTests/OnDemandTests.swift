@@ -162,6 +162,38 @@ extension MountTests {
             }
         }
 
+        @Test func `who reads the small files of a folder gets the next ones before asking; one alone brings no other`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let make = "head -c 5000 /dev/urandom"
+                try a.shell(
+                    "mkdir d; for i in $(seq 10 39); do \(make) > d/f$i; done; head -c 100000 /dev/urandom > d/f30-large"
+                )
+                try a.sync()
+                try b.sync()
+                try b.succeed("evict", b.path("d"))
+                #expect(try Files.read(b.path("d/f10")) == Files.read(a.path("d/f10")))
+                try b.sync()
+                #expect(try (11...39).allSatisfy { try b.state(of: "d/f\($0)") == "dataless" })
+                // Soon one after the other, as programs do that go through a folder.
+                try b.shell("cat d/f11 d/f12 d/f13 > /dev/null")
+                try eventually("the others come") {
+                    try (14...39).allSatisfy { try b.state(of: "d/f\($0)") == "current" }
+                }
+                #expect(try b.state(of: "d/f30-large") == "dataless")
+                try b.setOffline(true)
+                #expect(
+                    try (10...39).allSatisfy { try Files.read(b.path("d/f\($0)")) == Files.read(a.path("d/f\($0)")) }
+                )
+                try b.setOffline(false)
+                try b.sync()
+                try b.succeed("evict", b.path("d"))
+                #expect(try b.state(of: "d/f20") == "dataless")
+            }
+        }
+
         @Test func `programs read dataless files right, however they read`() async throws {
             let readers = [
                 "cp f.bin '%'", "cp --sparse=always f.bin '%'", "tar -cf - f.bin | tar -xOf - f.bin > '%'",

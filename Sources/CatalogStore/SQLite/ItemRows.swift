@@ -57,23 +57,25 @@ enum ItemRows {
         deleted: (at: Timestamp, by: String)?,
         _ db: Database
     ) throws {
-        var revision: Data?
-        var content: Data?
-        var target: Data?
+        var revision = SQLValue.null
+        var content = SQLValue.null
+        var target = SQLValue.null
         switch item.content {
         case .folder: break
-        case .symlink(let bytes): target = Data(bytes)
+        case .symlink(let bytes): target = .blob(bytes)
         case .file(let file):
-            revision = file.revision.blob
-            content = file.content?.blob
+            revision = .identifier(file.revision)
+            content = file.content.map { .blob($0.bytes) } ?? .null
         }
-        let values: StatementArguments = [
-            Int64(bitPattern: item.position), deleted?.at.nanoseconds, deleted?.by, item.place.parent.blob,
-            item.place.name.blob,
-            Int64(item.content.kind.rawValue), item.isAnnounced, revision, content, item.content.size, target,
-            item.attributes.modified.nanoseconds, Int64(item.attributes.mode),
-            ExtendedAttributesBlob.encode(item.attributes.extended), item.author, item.edited.nanoseconds,
-            item.isDeleted ? 0 : item.conflicts.count, container, item.id.blob,
+        let values: [SQLValue] = [
+            .integer(Int64(bitPattern: item.position)), deleted.map { .integer($0.at.nanoseconds) } ?? .null,
+            deleted.map { .text($0.by) } ?? .null, .identifier(item.place.parent), .blob(item.place.name.bytes),
+            .integer(Int64(item.content.kind.rawValue)), .integer(item.isAnnounced ? 1 : 0), revision, content,
+            .integer(item.content.size), target, .integer(item.attributes.modified.nanoseconds),
+            .integer(Int64(item.attributes.mode)),
+            ExtendedAttributesBlob.encode(item.attributes.extended).map { .blob($0) } ?? .null, .text(item.author),
+            .integer(item.edited.nanoseconds), .integer(item.isDeleted ? 0 : Int64(item.conflicts.count)),
+            .integer(container), .identifier(item.id),
         ]
         try db.run(exists ? updateSQL : insertSQL, values)
     }
@@ -124,9 +126,9 @@ enum ItemRows {
 
 /// Extended attributes in one value: name and value by turns, each with its length in four bytes. `nil` for none.
 enum ExtendedAttributesBlob {
-    static func encode(_ attributes: [[UInt8]: [UInt8]]) -> Data? {
+    static func encode(_ attributes: [[UInt8]: [UInt8]]) -> [UInt8]? {
         guard !attributes.isEmpty else { return nil }
-        var result = Data()
+        var result = [UInt8]()
         for (name, value) in attributes.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             for part in [name, value] {
                 withUnsafeBytes(of: UInt32(part.count).bigEndian) { result.append(contentsOf: $0) }

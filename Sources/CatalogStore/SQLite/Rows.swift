@@ -16,6 +16,9 @@ extension Database {
 
     func exists(_ sql: String, _ arguments: StatementArguments) throws -> Bool { try first(sql, arguments) != nil }
 
+    /// For what is asked of each item and each chunk.
+    func exists(_ sql: String, _ values: [SQLValue]) throws -> Bool { try row(sql, values) { _ in true } ?? false }
+
     func each(_ sql: String, _ arguments: StatementArguments, _ body: (Row) throws -> Void) throws {
         let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
         while let row = try rows.next() { try body(row) }
@@ -112,6 +115,11 @@ extension SQLRow {
     }
 
     func time(_ column: Int) -> Timestamp { Timestamp(nanoseconds: integer(column)) }
+
+    func exactly<Value: FixedWidthInteger>(_ column: Int) throws -> Value {
+        guard let value = Value(exactly: integer(column)) else { throw damaged(column) }
+        return value
+    }
 
     func manifest(_ column: Int) throws -> Manifest? {
         guard let bytes = bytes(column) else { return nil }

@@ -1,5 +1,6 @@
 package import CatalogModel
 internal import GRDB
+internal import SQLiteRows
 package import UbiquityModel
 
 extension SQLiteCatalog {
@@ -43,15 +44,16 @@ extension SQLiteCatalog {
             let container = try db.authorize(scope).container.number
             let sql = "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?"
             return try chunks.map { chunk in
-                guard let row = try db.first(sql, [container, chunk.blob]) else { return nil }
-                return ChunkRecord(
-                    chunk: chunk,
-                    length: try row.value(0),
-                    isCompressed: try row.value(1),
-                    pack: try row.unsigned(2),
-                    offset: try row.unsigned(3),
-                    recordLength: try row.value(4)
-                )
+                try db.row(sql, [.integer(container), .blob(chunk.bytes)]) { row in
+                    ChunkRecord(
+                        chunk: chunk,
+                        length: try row.exactly(0),
+                        isCompressed: row.integer(1) != 0,
+                        pack: UInt64(bitPattern: row.integer(2)),
+                        offset: UInt64(bitPattern: row.integer(3)),
+                        recordLength: try row.exactly(4)
+                    )
+                }
             }
         }
     }
@@ -59,7 +61,10 @@ extension SQLiteCatalog {
 
 extension Database {
     func hasChunk(_ chunk: ChunkID, container: Int64) throws -> Bool {
-        try exists("SELECT 1 FROM chunks WHERE container = ? AND id = ?", [container, chunk.blob])
+        try exists(
+            "SELECT 1 FROM chunks WHERE container = ? AND id = ?",
+            [.integer(container), .blob(chunk.bytes)]
+        )
     }
 
     /// Records the chunks. `false`, and nothing is recorded, if they would pass the account's quota.
@@ -76,9 +81,9 @@ extension Database {
                 try run(
                     sql,
                     [
-                        container, chunk.chunk.blob, Int64(chunk.length), chunk.isCompressed,
-                        Int64(bitPattern: chunk.pack),
-                        Int64(bitPattern: chunk.offset), Int64(chunk.recordLength),
+                        .integer(container), .blob(chunk.chunk.bytes), .integer(Int64(chunk.length)),
+                        .integer(chunk.isCompressed ? 1 : 0), .integer(Int64(bitPattern: chunk.pack)),
+                        .integer(Int64(bitPattern: chunk.offset)), .integer(Int64(chunk.recordLength)),
                     ]
                 )
                 if changesCount > 0 { bytes += Int64(chunk.length) }

@@ -28,7 +28,8 @@ struct SQLiteCommitStore: CommitStore {
         let sql = """
             SELECT id FROM items WHERE container = ? AND parent = ? AND name = ? AND deleted IS NULL AND announced = 0
             """
-        return try db.first(sql, [container, place.parent.blob, place.name.blob])?.identifier(0)
+        let values: [SQLValue] = [.integer(container), .identifier(place.parent), .blob(place.name.bytes)]
+        return try db.row(sql, values) { try $0.identifier(0) }
     }
 
     func hasLiveChildren(_ folder: ItemID) throws -> Bool {
@@ -42,10 +43,11 @@ struct SQLiteCommitStore: CommitStore {
 
     func presence(of manifest: Manifest, content: ContentID) throws -> ContentPresence {
         let known = "SELECT manifest = ? FROM contents WHERE container = ? AND id = ?"
-        if let row = try db.first(known, [manifest.encoded.blob, container, content.blob]) {
+        let values: [SQLValue] = [.blob(manifest.encoded), .integer(container), .blob(content.bytes)]
+        if let isSame = try db.row(known, values, { $0.integer(0) != 0 }) {
             // A content that was committed once is whole: nothing of it is ever dropped while its manifest is here. Its name
             // comes from the chunks' names alone: their lengths are compared here.
-            return try row.value(0) ? .whole : .contradicted
+            return isSame ? .whole : .contradicted
         }
         var missing = [ChunkID]()
         var lengths = [ChunkID: UInt32]()
@@ -56,8 +58,8 @@ struct SQLiteCommitStore: CommitStore {
             }
             lengths[entry.chunk] = entry.length
             let stored = "SELECT length FROM chunks WHERE container = ? AND id = ?"
-            if let row = try db.first(stored, [container, entry.chunk.blob]) {
-                guard try row.value(0) == entry.length else { return .contradicted }
+            if let length = try db.row(stored, [.integer(container), .blob(entry.chunk.bytes)], { $0.integer(0) }) {
+                guard length == Int64(entry.length) else { return .contradicted }
             } else {
                 missing.append(entry.chunk)
             }
@@ -66,23 +68,32 @@ struct SQLiteCommitStore: CommitStore {
     }
 
     func isCommitted(_ operation: OperationID) throws -> Bool {
-        try db.exists("SELECT 1 FROM operations WHERE container = ? AND id = ?", [container, operation.blob])
+        try db.exists(
+            "SELECT 1 FROM operations WHERE container = ? AND id = ?",
+            [.integer(container), .identifier(operation)]
+        )
     }
 
     func remember(_ operation: OperationID) throws {
-        try db.run("INSERT INTO operations (container, id) VALUES (?, ?)", [container, operation.blob])
+        try db.run(
+            "INSERT INTO operations (container, id) VALUES (?, ?)",
+            [.integer(container), .identifier(operation)]
+        )
     }
 
     func write(_ change: CommitChange, _ context: CommitContext) throws {
         let item = change.item
-        let exists = try db.exists("SELECT 1 FROM items WHERE container = ? AND id = ?", [container, item.id.blob])
+        let exists = try db.exists(
+            "SELECT 1 FROM items WHERE container = ? AND id = ?",
+            [.integer(container), .identifier(item.id)]
+        )
         let deleted = item.isDeleted ? (at: context.now, by: context.device) : nil
         try ItemRows.put(item, container: container, exists: exists, deleted: deleted, db)
         for revision in change.revisions { try put(revision) }
         if let content = change.content {
             try db.run(
                 "INSERT INTO contents (container, id, manifest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                [container, content.id.blob, content.manifest.encoded.blob]
+                [.integer(container), .blob(content.id.bytes), .blob(content.manifest.encoded)]
             )
         }
     }
@@ -99,10 +110,10 @@ struct SQLiteCommitStore: CommitStore {
                 WHERE item = excluded.item
             """,
             [
-                container, version.revision.blob, revision.item.blob, Int64(version.kind.rawValue), revision.base?.blob,
-                version.content.blob, version.size, version.edited.nanoseconds, version.modified.nanoseconds,
-                version.device,
-                version.name.blob,
+                .integer(container), .identifier(version.revision), .identifier(revision.item),
+                .integer(Int64(version.kind.rawValue)), revision.base.map { .identifier($0) } ?? .null,
+                .blob(version.content.bytes), .integer(version.size), .integer(version.edited.nanoseconds),
+                .integer(version.modified.nanoseconds), .text(version.device), .blob(version.name.bytes),
             ]
         )
         // The rules refuse it; a revision that changed its item would be lost to the other.

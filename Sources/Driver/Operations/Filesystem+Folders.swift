@@ -84,7 +84,7 @@ extension Filesystem {
 
     private func openFolder(_ request: Request, _ node: Node, isUnpopulated: Bool) throws(Errno) {
         let handle = FolderHandle(node: node, path: try descriptor(of: node), isUnpopulated: isUnpopulated)
-        // What changes names goes through the mount, or happens where the kernel knows no folder: it may keep what it has read.
+        // What changes names goes through the mount, happens where the kernel knows no folder, or is told: it may keep what it has read.
         reply(request, opened: .folder(handle), isKept: node.id != NodeTable.stagingID)
     }
 

@@ -9,8 +9,10 @@ struct Invalidations {
     enum Notice: Sendable {
         /// Attributes; what is cached of the content stays.
         case attributes(node: UInt64)
-        /// A name, and the folder's attributes.
+        /// A name, and the folder's attributes and listing.
         case entry(folder: UInt64, name: Name)
+        /// A folder's attributes and listing.
+        case listing(folder: UInt64)
         /// All names, also those that are known not to be there. Only Linux 6.16 and later can do that.
         case allEntries
     }
@@ -28,7 +30,10 @@ struct Invalidations {
                 name.withCString {
                     _ = fuse_lowlevel_notify_inval_entry(session.raw, fuse_ino_t(folder), $0, name.bytes.count)
                 }
-                fuse_lowlevel_notify_inval_inode(session.raw, fuse_ino_t(folder), -1, 0)
+                // The kernel lets go of the listing by itself only if it knew the name.
+                fuse_lowlevel_notify_inval_inode(session.raw, fuse_ino_t(folder), 0, 0)
+            case .listing(let folder):
+                fuse_lowlevel_notify_inval_inode(session.raw, fuse_ino_t(folder), 0, 0)
             case .allEntries:
                 _ = clinux_fuse_forget_entries(fuse_session_fd(session.raw))
             }

@@ -10,25 +10,34 @@ extension Filesystem {
     /// The object that fills a node's inode; nil if the inode turns out to be whole, which the node then knows.
     func placeholderFile(of node: Node) throws(Errno) -> PlaceholderFile? {
         let path = try descriptor(of: node)
-        while let placeholder = try PlaceholderOperations.read(path.raw) {
-            let file = try placeholders.file(node.key) { () throws(Errno) in
-                let descriptor = try OwnedDescriptor(reopening: path.raw, flags: O_RDWR)
-                let present = host.presentRanges(of: node.key, placeholder)
+        if let file = try placeholderFile(path.raw, node.key) { return file }
+        // Filled or truncated since the node was made.
+        try noteWhole(node)
+        return nil
+    }
+
+    /// The object that fills an inode; nil if it is whole.
+    func placeholderFile(_ path: Int32, _ key: InodeKey) throws(Errno) -> PlaceholderFile? {
+        while let placeholder = try PlaceholderOperations.read(path) {
+            let file = try placeholders.file(key) { () throws(Errno) in
+                let descriptor = try OwnedDescriptor(reopening: path, flags: O_RDWR)
+                var status = clinux_status()
+                try checked(clinux_status_of(descriptor.raw, &status))
+                // Nothing is in what takes no room on the disk.
+                let present = status.blocks == 0 ? ByteRangeSet() : host.presentRanges(of: key, placeholder)
                 return PlaceholderFile(
                     descriptor: descriptor,
                     placeholder: placeholder,
                     present: present,
-                    key: node.key
+                    key: key
                 )
             }
             // Only now nobody can make another one. If the inode was truncated, evicted or finished between, this object must never
             // write; discarding it waits for whoever is at it.
-            let isCurrent = try PlaceholderOperations.read(path.raw)?.generation == file.placeholder.generation
+            let isCurrent = try PlaceholderOperations.read(path)?.generation == file.placeholder.generation
             if isCurrent, !file.isDiscarded { return file }
             file.discard()
         }
-        // Filled or truncated since the node was made.
-        try noteWhole(node)
         return nil
     }
 

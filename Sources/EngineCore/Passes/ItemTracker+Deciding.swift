@@ -92,7 +92,7 @@ extension ItemTracker {
             candidate.verdict = .again
             newItems[found.state.key] = nil
         }
-        pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
+        pass.setRow(SyncedItem(remote, local: LocalEvidence(found.state)))
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
             pass.manifests[content] = manifest
         }
@@ -112,7 +112,7 @@ extension ItemTracker {
             row.content = .file(older)
             row.attributes = found.attributes
         }
-        pass.changes.upserts.append(row)
+        pass.setRow(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
         newItems[found.state.key] = nil

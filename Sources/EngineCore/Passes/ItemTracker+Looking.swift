@@ -345,11 +345,18 @@ extension ItemTracker {
 
     /// The item that a folder is; makes sure that a new one is examined before what lies in it.
     private func parentItem(of place: LocalPlace, _ work: Work, into pass: Pass) throws -> ItemID? {
-        if let known = try knownItem(of: place.folder) { return known }
-        guard let own = view.place(ofFolder: place.folder) else { return nil }
+        if let known = pass.parents[place.folder] { return known }
+        let parent = try parentItem(ofChildrenIn: place.folder, work, into: pass)
+        pass.parents[place.folder] = parent
+        return parent
+    }
+
+    private func parentItem(ofChildrenIn folder: InodeKey, _ work: Work, into pass: Pass) throws -> ItemID? {
+        if let known = try knownItem(of: folder) { return known }
+        guard let own = view.place(ofFolder: folder) else { return nil }
         try collect(.place(own), into: pass)
-        if let continued = pass.all.first(where: { $0.found?.state.key == place.folder }) { return continued.id }
-        return newItems[place.folder]
+        if let continued = pass.all.first(where: { $0.found?.state.key == folder }) { return continued.id }
+        return newItems[folder]
     }
 
     /// The item that this inode was, if it has moved here.

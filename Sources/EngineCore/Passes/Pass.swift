@@ -15,6 +15,10 @@ package final class Pass {
     package var verdicts: [EngineCore.Work: EngineCore.Verdict] = [:]
     /// Rows to be written once what they describe is durable.
     package var changes = SyncedChanges()
+    /// Where in `changes` an item's row is.
+    private var rows: [ItemID: Int] = [:]
+    /// Folders whose item is known by now: all that lies in one asks for it.
+    package var parents: [InodeKey: ItemID] = [:]
     /// Manifests of contents that were read or sent, for transferring differences later.
     package var manifests: [ContentID: Manifest] = [:]
     /// Local files whose rows are about to be written: made durable before.
@@ -55,7 +59,27 @@ package final class Pass {
     }
 
     /// A candidate's row as this pass leaves it.
-    package func syncedRow(_ id: ItemID) -> SyncedItem? { changes.upserts.last { $0.id == id } }
+    package func syncedRow(_ id: ItemID) -> SyncedItem? { rows[id].map { changes.upserts[$0] } }
+
+    /// Puts the row in the place of what this pass had for the item.
+    package func setRow(_ row: SyncedItem) {
+        if let index = rows[row.id] {
+            changes.upserts[index] = row
+        } else {
+            rows[row.id] = changes.upserts.count
+            changes.upserts.append(row)
+        }
+    }
+
+    /// The item is not here any more.
+    package func removeRow(_ id: ItemID) {
+        changes.removals.append(id)
+        guard let index = rows.removeValue(forKey: id) else { return }
+        let last = changes.upserts.removeLast()
+        guard last.id != id else { return }
+        changes.upserts[index] = last
+        rows[last.id] = index
+    }
 
     package var all: [Candidate] { order.compactMap { candidates[$0] } }
 }

@@ -196,7 +196,7 @@ extension Synchronizer {
             if Place(parent: found.parent, name: found.place.name) != remote.place {
                 row.place = candidate.synced?.place ?? row.place
             }
-            replaceRow(row, pass)
+            pass.setRow(row)
             candidate.synced = row
         }
     }
@@ -230,7 +230,7 @@ extension Synchronizer {
             // Written to meanwhile: what is known of the old bytes is known no more.
             noteWritten(place)
         }
-        replaceRow(row, pass)
+        pass.setRow(row)
         candidate.synced = row
         candidate.found?.place = place
         candidate.found?.state = state
@@ -292,7 +292,7 @@ extension Synchronizer {
         if let mode = changes.mode { row.attributes.mode = mode }
         if let extended = changes.extended { row.attributes.extended = extended }
         row.local = LocalEvidence(state)
-        replaceRow(row, pass)
+        pass.setRow(row)
         candidate.synced = row
         candidate.found?.state = state
     }
@@ -311,8 +311,7 @@ extension Synchronizer {
         )
         guard await performed(mutation, path, candidate, pass) else { return }
         if isFolder { device.folders.remove(found.state.key) }
-        pass.changes.upserts.removeAll { $0.id == candidate.id }
-        pass.changes.removals.append(candidate.id)
+        pass.removeRow(candidate.id)
         pass.foldersTouched.insert(found.place.folder)
     }
 
@@ -435,14 +434,9 @@ extension Synchronizer {
             device.folders.insert(state.key, parent: place.folder, name: place.name)
             pass.localFolders[remote.id] = state.key
         }
-        replaceRow(SyncedItem(remote, local: LocalEvidence(state)), pass)
+        pass.setRow(SyncedItem(remote, local: LocalEvidence(state)))
         pass.foldersTouched.insert(place.folder)
         if state.kind == .file { pass.written.append(place) }
-    }
-
-    private func replaceRow(_ row: SyncedItem, _ pass: Pass) {
-        pass.changes.upserts.removeAll { $0.id == row.id }
-        pass.changes.upserts.append(row)
     }
 
     private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {

@@ -341,8 +341,7 @@ extension Synchronizer {
         case .announce, .delete, .resolve, .restore, .undelete: break
         }
         candidate.synced = row
-        pass.changes.upserts.removeAll { $0.id == row.id }
-        pass.changes.upserts.append(row)
+        pass.setRow(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
         if case .file? = operation.action.content {

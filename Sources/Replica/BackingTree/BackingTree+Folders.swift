@@ -9,20 +9,30 @@ extension BackingTree {
     /// Opens a folder for listing and as a base of other calls. ELOOP for a link on the way, EXDEV for another
     /// filesystem.
     package func openFolder(at path: ItemPath) throws(Errno) -> OwnedDescriptor {
-        var folder = OwnedDescriptor(try checked(clinux_open_beneath(rootDescriptor, ".", Self.openFlags)))
         var rest = path.names[...]
-        // One call for all that fits into PATH_MAX; deep trees take more.
-        while !rest.isEmpty {
-            var part = [CChar]()
-            while let name = rest.first, part.count + 2 + name.bytes.count < 4096 {
-                if !part.isEmpty { part.append(CChar(bitPattern: UInt8(ascii: "/"))) }
-                for byte in name.bytes { part.append(CChar(bitPattern: byte)) }
-                rest.removeFirst()
-            }
-            part.append(0)
-            folder = OwnedDescriptor(try checked(clinux_open_beneath(folder.raw, part, Self.openFlags)))
-        }
+        var folder = try Self.openFolder(beneath: rootDescriptor, &rest)
+        while !rest.isEmpty { folder = try Self.openFolder(beneath: folder.raw, &rest) }
         return folder
+    }
+
+    /// One call for all that fits into PATH_MAX; deep trees take more.
+    private static func openFolder(
+        beneath folder: Int32,
+        _ rest: inout ArraySlice<Name>
+    ) throws(Errno) -> OwnedDescriptor {
+        var part = [UInt8(ascii: "."), UInt8(ascii: "/")]
+        while let name = rest.first, part.count + 2 + name.bytes.count < 4096 {
+            part += name.bytes
+            part.append(UInt8(ascii: "/"))
+            rest.removeFirst()
+        }
+        part[part.count - 1] = 0
+        let raw = part.withUnsafeBytes { bytes in
+            // It is not empty, and a byte is a byte.
+            bytes.assumingMemoryBound(to: CChar.self).baseAddress.map { clinux_open_beneath(folder, $0, openFlags) }
+                ?? -EINVAL
+        }
+        return OwnedDescriptor(try checked(raw))
     }
 
     /// Opens a folder by its inode. ESTALE if the index does not know it, or something else is where it should be.

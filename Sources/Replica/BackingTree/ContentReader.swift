@@ -27,7 +27,9 @@ package enum ContentReader {
     ) throws(ContentReadError) -> Reading {
         let before = try starting(descriptor, synchronizing: synchronizing)
         var chunker = Chunker(key: key)
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+        // One byte more than it has tells that it has grown; of a small file not much more, since a large buffer is mapped anew each time.
+        let room = Int(min(Int64(bufferSize), before.size + 1))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 4096)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while offset < before.size {

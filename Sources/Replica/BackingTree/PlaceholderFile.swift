@@ -95,7 +95,8 @@ package final class PlaceholderFile: Sendable {
 
     /// When all is there: fsync, modification time, mode, and last the placeholder's removal. The file is then whole;
     /// again, it is just looked at. Throws ESTALE once discarded, EAGAIN while anything is missing.
-    package func finish() throws(Errno) -> LocalState {
+    /// - Parameter isDurable: the disk was synced after it had become complete.
+    package func finish(isDurable: Bool = false) throws(Errno) -> LocalState {
         try filling.withLock { _ throws(Errno) in
             let (phase, placeholder) = state.withLock { ($0.phase, $0.placeholder) }
             switch phase {
@@ -103,7 +104,7 @@ package final class PlaceholderFile: Sendable {
             case .discarded: throw .stale
             case .filling:
                 guard isComplete else { throw .resourceTemporarilyUnavailable }
-                try PlaceholderOperations.complete(file.raw, placeholder)
+                try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
                 state.withLock { $0.phase = .whole }
             }
             return try BackingTree.observe(descriptor: file.raw)

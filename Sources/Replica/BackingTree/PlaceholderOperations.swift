@@ -99,8 +99,9 @@ package enum PlaceholderOperations {
     }
 
     /// The steps that make a filled inode whole: fsync, time, mode, and the attribute last.
-    static func complete(_ descriptor: Int32, _ placeholder: Placeholder) throws(Errno) {
-        try checked(clinux_fsync(descriptor))
+    /// - Parameter isDurable: the bytes were synced before.
+    static func complete(_ descriptor: Int32, _ placeholder: Placeholder, isDurable: Bool = false) throws(Errno) {
+        if !isDurable { try checked(clinux_fsync(descriptor)) }
         try setModified(descriptor, placeholder.modified)
         try restoreMode(descriptor, placeholder.mode)
         try ExtendedAttributes.remove(descriptor, ExtendedAttributes.placeholder)

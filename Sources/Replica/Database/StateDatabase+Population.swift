@@ -90,6 +90,48 @@ extension StateDatabase {
         }
     }
 
+    /// A file whose content is in the cloud and not here.
+    package struct DatalessFile: Sendable {
+        package var id: ItemID
+        package var name: Name
+        package var file: FileContent
+        package var manifest: Manifest
+        /// Its placeholder is; else it is in the cloud only.
+        package var isHere: Bool
+    }
+
+    /// Small ones in the folder of a place, by name from there on, and from the first name on when the last is reached. Only those of which
+    /// the chunks are known.
+    package func datalessFiles(
+        after place: Place,
+        upTo size: Int64,
+        limit: Int
+    ) throws(ReplicaError) -> [DatalessFile] {
+        try reading { database in
+            var found: [DatalessFile] = []
+            for comparison in [">", "<"] where found.count < limit {
+                let values = place.values + [.integer(size), .integer(Int64(limit - found.count))]
+                found += try database.rows(PopulationTable.dataless(comparison), values) { row in
+                    guard let id = row.identifier(0, ItemKindTag.self),
+                        let name = row.blob(1).flatMap({ try? Name(bytes: $0) }),
+                        let revision = row.identifier(2, RevisionKindTag.self),
+                        let content = row.bytes(3).flatMap({ ContentID(bytes: $0) }),
+                        let manifest = Manifest(encoded: row.blob(5) ?? [])
+                    else { throw ReplicaError.corrupted("a row of the state database") }
+                    let file = FileContent(revision: revision, content: content, size: row.integer(4))
+                    return DatalessFile(
+                        id: id,
+                        name: name,
+                        file: file,
+                        manifest: manifest,
+                        isHere: row.integer(6) != 0
+                    )
+                }
+            }
+            return found
+        }
+    }
+
     // MARK: The first listing
 
     /// Folders that the first listing has not reached; empty when it has come to its end.
@@ -131,6 +173,17 @@ enum PopulationTable {
                 OR NOT EXISTS (SELECT 1 FROM sending WHERE sending.item = remote.id))
         ORDER BY name, id LIMIT ?
         """
+
+    static func dataless(_ comparison: String) -> String {
+        """
+        SELECT r.id, r.name, r.revision, r.content, r.size, m.entries, s.id IS NOT NULL
+        FROM remote AS r LEFT JOIN synced AS s ON s.id = r.id CROSS JOIN manifests AS m ON m.content = r.content
+        WHERE r.parent = ? AND r.name \(comparison) ? AND NOT r.deleted AND r.kind = \(ItemKind.file.rawValue)
+            AND r.size BETWEEN 1 AND ? AND (s.id IS NULL
+                OR s.isDataless AND s.revision = r.revision AND s.parent = r.parent AND s.name = r.name)
+        ORDER BY r.name, r.id LIMIT ?
+        """
+    }
 
     static func insert(_ database: Database, _ folder: ItemID) throws {
         try database.run("INSERT OR IGNORE INTO unpopulated (item) VALUES (?)", [.identifier(folder)])

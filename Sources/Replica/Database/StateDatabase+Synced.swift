@@ -5,7 +5,7 @@ package import UbiquityModel
 /// The synced tree: what this device and the server last agreed on.
 extension StateDatabase {
     package func synced(_ id: ItemID) throws(ReplicaError) -> SyncedItem? {
-        try reading { try SyncedTable.fetch($0, id) }
+        try rememberingFolder(id) { () throws(ReplicaError) in try reading { try SyncedTable.fetch($0, id) } }
     }
 
     package func synced(at place: Place) throws(ReplicaError) -> SyncedItem? {
@@ -66,6 +66,31 @@ extension StateDatabase {
             try SyncedTable.apply(database, changes)
             try SendingTable.remove(database, changes.answered)
             try ManifestTable.write(database, manifests)
+        }
+    }
+
+    /// Dataless files that became whole: their rows, of those revisions, are of whole files from now on.
+    package func write(filled files: [(revision: RevisionID, local: LocalEvidence)]) throws(ReplicaError) {
+        try writing { database in
+            let hasRanges = try database.row("SELECT 1 FROM ranges LIMIT 1") { _ in true } ?? false
+            for (revision, local) in files {
+                let row: [SQLValue] = [.blob(local.key.bytes), .identifier(revision)]
+                try database.run(
+                    """
+                    UPDATE synced SET localSize = ?3, localModified = ?4, localChanged = ?5, isDataless = ?6
+                    WHERE inode = ?1 AND revision = ?2
+                    """,
+                    row + [
+                        .integer(local.size), .integer(local.modified.nanoseconds), .integer(local.changed.nanoseconds),
+                        .integer(local.isDataless ? 1 : 0),
+                    ]
+                )
+                guard hasRanges else { continue }
+                try database.run(
+                    "DELETE FROM ranges WHERE item IN (SELECT id FROM synced WHERE inode = ? AND revision = ?)",
+                    row
+                )
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 internal import GRDB
 internal import SQLiteRows
+internal import Synchronization
+internal import UbiquityModel
 
 /// The device's knowledge of one container: the remote and the synced tree, and what else must survive a restart.
 ///
@@ -8,6 +10,17 @@ internal import SQLiteRows
 /// again by comparing the trees. Writers queue; readers see the last committed state and do not wait for them.
 package final class StateDatabase: Sendable {
     private let pool: DatabasePool
+    private let readers: ReaderStack
+    /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.
+    private let folders = Mutex(FolderRows())
+
+    private struct FolderRows {
+        static let limit = 1000
+
+        /// Of what was written last; what was read before and is kept after a change would be old.
+        var version: UInt64 = 0
+        var rows: [ItemID: SyncedItem] = [:]
+    }
 
     package init(path: String) throws(ReplicaError) {
         SQLiteSettings.apply()
@@ -28,6 +41,7 @@ package final class StateDatabase: Sendable {
         do {
             pool = try DatabasePool(path: path, configuration: configuration)
             try pool.write { try Schema.prepare($0, path: path) }
+            readers = ReaderStack(path: path, configuration)
         } catch {
             throw Self.described(error)
         }
@@ -35,12 +49,23 @@ package final class StateDatabase: Sendable {
 
     /// Checkpoints and closes. Later calls fail.
     package func close() throws(ReplicaError) {
-        do { try pool.close() } catch { throw Self.described(error) }
+        do {
+            try readers.close()
+            try pool.close()
+        } catch {
+            throw Self.described(error)
+        }
     }
 
     /// One or more reads that need not agree with each other: no transaction.
     func reading<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
-        do { return try pool.unsafeRead(body) } catch { throw Self.described(error) }
+        do {
+            guard let reader = try readers.take() else { return try pool.unsafeRead(body) }
+            defer { readers.put(reader) }
+            return try reader.unsafeRead(body)
+        } catch {
+            throw Self.described(error)
+        }
     }
 
     /// Reads of one and the same state.
@@ -50,11 +75,97 @@ package final class StateDatabase: Sendable {
 
     /// One transaction.
     func writing<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
+        defer {
+            folders.withLock { folders in
+                folders.version += 1
+                folders.rows.removeAll(keepingCapacity: true)
+            }
+        }
         do { return try pool.write(body) } catch { throw Self.described(error) }
+    }
+
+    /// A synced row that may be a folder's: known, or read now.
+    func rememberingFolder(
+        _ id: ItemID,
+        _ read: () throws(ReplicaError) -> SyncedItem?
+    ) throws(ReplicaError) -> SyncedItem? {
+        let (known, version) = folders.withLock { ($0.rows[id], $0.version) }
+        if let known { return known }
+        let found = try read()
+        guard let found, found.content == .folder else { return found }
+        folders.withLock { folders in
+            guard folders.version == version else { return }
+            if folders.rows.count >= FolderRows.limit { folders.rows.removeAll() }
+            folders.rows[id] = found
+        }
+        return found
     }
 
     private static func described(_ error: any Error) -> ReplicaError {
         if let error = error as? ReplicaError { return error }
         return .database(String(describing: error))
+    }
+}
+
+/// Connections for reading, the one that was used last first, whose cache is warm.
+///
+/// `DatabasePool` has the same, and takes longer to find one that is free than a row takes to be read (which the engine does ten times for
+/// each file that it looks at).
+private final class ReaderStack: Sendable {
+    /// Who finds none left waits with the pool's.
+    private static let limit = 4
+
+    private struct State {
+        var idle: [DatabaseQueue] = []
+        var count = 0
+        var isClosed = false
+    }
+
+    /// Guards memory only; a leaf in the order of locks.
+    private let state = Mutex(State())
+    private let path: String
+    private let configuration: Configuration
+
+    init(path: String, _ configuration: Configuration) {
+        self.path = path
+        self.configuration = configuration
+    }
+
+    /// `nil` when all are in use, or closed.
+    func take() throws -> DatabaseQueue? {
+        let (idle, mayMake): (DatabaseQueue?, Bool) = state.withLock { state in
+            if let idle = state.idle.popLast() { return (idle, false) }
+            guard !state.isClosed, state.count < Self.limit else { return (nil, false) }
+            state.count += 1
+            return (nil, true)
+        }
+        guard mayMake else { return idle }
+        do {
+            var configuration = configuration
+            configuration.readonly = true
+            // 16 MiB: there are several.
+            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA cache_size = -16384") }
+            return try DatabaseQueue(path: path, configuration: configuration)
+        } catch {
+            state.withLock { $0.count -= 1 }
+            throw error
+        }
+    }
+
+    func put(_ reader: DatabaseQueue) {
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.idle.append(reader) }
+            return state.isClosed
+        }
+        if isClosed { try? reader.close() }
+    }
+
+    func close() throws {
+        let idle = state.withLock { state in
+            state.isClosed = true
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for reader in idle { try reader.close() }
     }
 }

@@ -5,9 +5,9 @@ import UbiquityModel
 
 extension ContainerEngine {
     /// Before a folder can be looked into, it is known if all in it is in the cloud only.
-    func stage(_ remote: RemoteItem) async throws -> String {
-        let replica = replica
-        let staged = try await BlockingPool.shared.run { try Preparation.stage(remote, in: replica) }
+    func stage(_ remote: RemoteItem) throws -> String {
+        // Nothing with content: to wake another thread for it, and be woken by that, takes as long.
+        let staged = try Preparation.stage(remote, in: replica)
         if remote.content == .folder, let key = try? replica.staging.observe(staged).key {
             noteUnpopulated(remote, key)
         }
@@ -15,7 +15,7 @@ extension ContainerEngine {
     }
 }
 
-/// Prepares what is to appear, in the staging folder. Blocks: called on the pool.
+/// Prepares what is to appear, in the staging folder. Blocks.
 enum Preparation {
     /// A folder, a symlink, an empty file or a placeholder with all its attributes.
     /// - Returns: its name in the staging folder.

@@ -114,23 +114,24 @@ extension EngineView: EngineDevice {
 
     static var smallFile: Int64 { Uploader.smallFile }
     private static var readers: Int { 4 }
+    /// Files that a thread reads one after the other, so that none is woken for each of many.
+    private static var filesInARow: Int { 16 }
 
     nonisolated(nonsending) func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
         let uploader = uploader
-        return await withTaskGroup(of: (Int, Result<ReadContent, ReadFailure>).self) { group in
+        let share = max(1, min(Self.filesInARow, files.count / Self.readers))
+        var parts = stride(from: 0, to: files.count, by: share).makeIterator()
+        return await withTaskGroup(of: (Int, [Result<ReadContent, ReadFailure>]).self) { group in
             var results = [Result<ReadContent, ReadFailure>](repeating: .failure(.changed), count: files.count)
-            var next = 0
-            while next < min(Self.readers, files.count) {
-                let (index, file) = (next, files[next])
-                group.addTask { (index, await uploader.readSmall(file)) }
-                next += 1
+            func add() {
+                guard let start = parts.next() else { return }
+                let part = Array(files[start..<min(files.count, start + share)])
+                group.addTask { (start, await uploader.readSmall(part)) }
             }
-            for await (index, result) in group {
-                results[index] = result
-                guard next < files.count else { continue }
-                let (index, file) = (next, files[next])
-                group.addTask { (index, await uploader.readSmall(file)) }
-                next += 1
+            for _ in 0..<Self.readers { add() }
+            for await (start, part) in group {
+                results.replaceSubrange(start..<start + part.count, with: part)
+                add()
             }
             return results
         }

@@ -133,8 +133,11 @@ extension ContainerEngine {
     /// After the page is written: what is new where somebody may look, or is pinned, comes here by itself.
     func noteArrived(_ items: [RemoteItem]) {
         populator.cloudChanged(in: items.map(\.place.parent))
+        let known = Set(items.compactMap { populator.key(of: $0.place.parent) }).filter { mount?.knows($0) ?? false }
+        // Who asks for one by its name before it comes by itself makes it, and then it does not come: it is in listings from now on.
+        for key in known { mount?.listingChanged(key) }
         let ids = items.filter { item in
-            if let key = populator.key(of: item.place.parent), mount?.knows(key) ?? false { return true }
+            if let key = populator.key(of: item.place.parent), known.contains(key) { return true }
             return isPinned(item)
         }.map(\.id)
         if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }

@@ -21,8 +21,10 @@ struct Uploader: Sendable {
     static let smallFile: Int64 = 256 * 1024
     /// Chunks of one upload request, in plain bytes.
     static let batchBytes = 4 * 1024 * 1024
-    /// Batches that wait in memory while the network is slower than the disk.
-    static let batchesAhead = 3
+    /// Batches in memory while the network is slower than the disk: on their way, and read ahead.
+    static let batchesAhead = 4
+    /// While one is verified and stored in the cloud, the next is compressed here.
+    private static let batchesOnTheirWay = 2
 
     let container: ContainerID
     let key: ContainerKey
@@ -30,29 +32,37 @@ struct Uploader: Sendable {
     let replica: Replica
     let meter: TransferMeter
 
-    /// Reads a small file whole.
-    func readSmall(_ file: WantedFile) async -> Result<ReadContent, ReadFailure> {
+    /// Reads small files whole, one after the other.
+    /// - Returns: one for each, in their order.
+    func readSmall(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
         let (replica, key) = (replica, key)
-        let outcome = try? await BlockingPool.shared.run { () -> Result<ReadContent, ReadFailure> in
-            var chunks: [ChunkID: [UInt8]] = [:]
-            let reading = Self.read(
-                file.place,
-                expecting: file.state,
-                hasWriter: file.hasWriter,
-                replica: replica,
-                key: key
-            ) { id, bytes in chunks[id] = Array(bytes) }
-            switch reading {
-            case .success(let read):
-                return .success(
-                    ReadContent(manifest: read.manifest, content: read.content, state: read.state, chunks: chunks)
-                )
-            case .failure(.unreadable(let why)): return .failure(.unreadable(why))
-            // Nothing goes to the cloud here.
-            case .failure(.changed), .failure(.cloud): return .failure(.changed)
-            }
+        let results = try? await BlockingPool.shared.run { files.map { Self.readSmall($0, replica, key) } }
+        // The closure above does not throw, and the pool throws nothing of its own.
+        return results ?? []
+    }
+
+    private static func readSmall(
+        _ file: WantedFile,
+        _ replica: Replica,
+        _ key: ContainerKey
+    ) -> Result<ReadContent, ReadFailure> {
+        var chunks: [ChunkID: [UInt8]] = [:]
+        let reading = read(
+            file.place,
+            expecting: file.state,
+            hasWriter: file.hasWriter,
+            replica: replica,
+            key: key
+        ) { id, bytes in chunks[id] = Array(bytes) }
+        switch reading {
+        case .success(let read):
+            return .success(
+                ReadContent(manifest: read.manifest, content: read.content, state: read.state, chunks: chunks)
+            )
+        case .failure(.unreadable(let why)): return .failure(.unreadable(why))
+        // Nothing goes to the cloud here.
+        case .failure(.changed), .failure(.cloud): return .failure(.changed)
         }
-        return outcome ?? .failure(.changed)
     }
 
     /// Reads a large file in a stream and uploads what the cloud lacks while it is being read.
@@ -89,17 +99,26 @@ struct Uploader: Sendable {
             result.withLock { $0 = outcome }
             batches.continuation.finish()
         }
-        var failure: CloudError?
-        for await batch in batches.stream {
-            if failure == nil {
-                do throws(CloudError) { try await send(batch, token: token) } catch {
-                    failure = error
-                    isStopped.withLock { $0 = true }
+        let failure = Mutex<CloudError?>(nil)
+        await withTaskGroup(of: Void.self) { group in
+            var running = 0
+            for await batch in batches.stream {
+                if running == Self.batchesOnTheirWay {
+                    await group.next()
+                    running -= 1
+                }
+                running += 1
+                group.addTask { @Sendable in
+                    defer { slots.signal() }
+                    guard !isStopped.withLock({ $0 }) else { return }
+                    do throws(CloudError) { try await send(batch, token: token) } catch {
+                        failure.withLock { $0 = $0 ?? error }
+                        isStopped.withLock { $0 = true }
+                    }
                 }
             }
-            slots.signal()
         }
-        if let failure { throw .cloud(failure) }
+        if let failure = failure.withLock({ $0 }) { throw .cloud(failure) }
         guard let reading = try result.withLock({ $0 })?.get() else { throw .changed }
         return ReadContent(manifest: reading.manifest, content: reading.content, state: reading.state, chunks: [:])
     }

@@ -23,7 +23,7 @@ package final class ContentFiller: Sendable {
     /// Where a file's content comes from.
     struct Source: Sendable {
         var item: ItemID
-        var path: String
+        var place: Place
         /// `nil`: announced, but not in the cloud yet.
         var manifest: Manifest?
         /// Of what is only announced; empty if that is not known.
@@ -70,19 +70,23 @@ package final class ContentFiller: Sendable {
     private let logger: Logger
     /// Tells the engine that a file has become whole.
     private let becameWhole: @Sendable (PlaceholderFile, LocalState) -> Void
+    /// Tells it that somebody waits for a file.
+    private let missed: @Sendable (PlaceholderFile, Place) -> Void
 
     init(
         downloader: Downloader,
         replica: Replica,
         patience: Duration,
         logger: Logger,
-        becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void
+        becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void,
+        missed: @escaping @Sendable (PlaceholderFile, Place) -> Void
     ) {
         self.downloader = downloader
         self.replica = replica
         self.patience = patience
         self.logger = logger
         self.becameWhole = becameWhole
+        self.missed = missed
     }
 
     // MARK: The driver's side
@@ -211,6 +215,49 @@ package final class ContentFiller: Sendable {
         state.withLock { state in state.files.values.first { $0.file.key == key && !$0.file.isDiscarded }?.file }
     }
 
+    // MARK: Ahead of reading
+
+    /// These are about to be fetched by somebody else than the pump, who says so by `served` and ends with `endAhead`.
+    /// - Returns: those that nobody fetches yet.
+    func beginAhead(_ files: [PlaceholderFile]) -> [PlaceholderFile] {
+        state.withLock { state in
+            guard state.obstacle == nil else { return [] }
+            return files.filter { file in
+                var entry = state.files[ObjectIdentifier(file)] ?? FileState(file: file)
+                guard !entry.isPumping else { return false }
+                entry.isPumping = true
+                state.files[ObjectIdentifier(file)] = entry
+                return true
+            }
+        }
+    }
+
+    /// Bytes of it have come.
+    func served(_ file: PlaceholderFile) { completeServed(ObjectIdentifier(file)) }
+
+    /// What did not come, and somebody waits for, is fetched now.
+    func endAhead(_ files: [PlaceholderFile]) {
+        state.withLock { state in
+            for file in files { state.files[ObjectIdentifier(file)]?.isPumping = false }
+        }
+        for file in files { completeServed(ObjectIdentifier(file)) }
+    }
+
+    /// All that are complete become whole, with one sync for all of them.
+    func finish(_ files: [PlaceholderFile]) async throws(Errno) {
+        let replica = replica
+        let finished = try? await BlockingPool.shared.run { () -> Result<[(PlaceholderFile, LocalState)], Errno> in
+            let complete = files.filter { $0.isComplete && !$0.isWhole && !$0.isDiscarded }
+            do throws(Errno) { try replica.tree.synchronize() } catch { return .failure(error) }
+            // One that was truncated or evicted meanwhile is left out.
+            return .success(
+                complete.compactMap { file in (try? file.finish(isDurable: true)).map { (file, $0) } }
+            )
+        }
+        // The closure does not throw, and the pool throws nothing of its own.
+        for (file, state) in try finished?.get() ?? [] { becameWhole(file, state) }
+    }
+
     func setOffline(_ offline: Bool) { setObstacle(offline ? Self.switchedOff : nil) }
 
     /// Nothing is fetched any more: EACCES.
@@ -261,6 +308,7 @@ package final class ContentFiller: Sendable {
             guard let manifest = source.manifest else {
                 return await park(id, source)
             }
+            missed(file, source.place)
             try await fill(file, id, source, manifest)
         } catch {
             logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
@@ -276,7 +324,12 @@ package final class ContentFiller: Sendable {
     ) async throws(FillError) {
         let index = ChunkIndex(manifest)
         guard index.size == file.placeholder.size else { throw .corrupted("the manifest does not fit the size") }
-        let token = downloader.meter.begin(source.item, path: source.path, direction: .download, total: index.size)
+        let token = downloader.meter.begin(
+            source.item,
+            path: source.place.name.description,
+            direction: .download,
+            total: index.size
+        )
         defer { downloader.meter.end(token) }
         while let range = nextRange(file, id, try room(for: file, id)) {
             try await fetch(range, file, id, index, token)

@@ -37,7 +37,7 @@ struct Downloader: Sendable {
         let revision = file.placeholder.revision
         let (replica, key) = (replica, file.key)
         let noted = known.item(of: revision)
-        let found = try await disk { () -> (item: ItemID, name: Name, agreed: FileContent?, remote: RemoteItem?)? in
+        let found = try await disk { () -> (item: ItemID, place: Place, agreed: FileContent?, remote: RemoteItem?)? in
             let rows = try replica.database.synced(key: key)
             guard let row = rows.first(where: { Self.file($0.content, revision) != nil }) else {
                 // What a lookup had made when the service died has no row before the first pass, and nobody who noted it.
@@ -45,28 +45,28 @@ struct Downloader: Sendable {
                     let remote = try noted.flatMap({ try replica.database.remote($0) })
                         ?? replica.database.remote(revision: revision)
                 else { return nil }
-                return (remote.id, remote.place.name, nil, remote)
+                return (remote.id, remote.place, nil, remote)
             }
-            return (row.id, row.place.name, Self.file(row.content, revision), try replica.database.remote(row.id))
+            return (row.id, row.place, Self.file(row.content, revision), try replica.database.remote(row.id))
         }
         guard let found else { throw .gone }
         // The row of an announced item knows no content; the remote one may, by now.
         let current = found.remote.flatMap { Self.file($0.content, revision) }
         guard let content = found.agreed?.content == nil ? current ?? found.agreed : found.agreed else {
-            return try await sourceOfOldRevision(found.item, revision)
+            return try await sourceOfOldRevision(found.item, found.place, revision)
         }
         guard let id = content.content else {
             if let remote = found.remote {
                 // It will never come if the file was deleted before it was sent.
                 if remote.isDeleted { throw .gone }
                 // Nor if it was sent with another content; but what an apply left half-way may still be a version.
-                if current == nil { return try await sourceOfOldRevision(found.item, revision) }
+                if current == nil { return try await sourceOfOldRevision(found.item, found.place, revision) }
             }
             let author = found.remote?.author ?? ""
-            return ContentFiller.Source(item: found.item, path: found.name.description, manifest: nil, author: author)
+            return ContentFiller.Source(item: found.item, place: found.place, manifest: nil, author: author)
         }
         let manifest = try await manifest(of: id, size: content.size)
-        return ContentFiller.Source(item: found.item, path: found.name.description, manifest: manifest)
+        return ContentFiller.Source(item: found.item, place: found.place, manifest: manifest)
     }
 
     private static func file(_ content: ItemContent, _ revision: RevisionID) -> FileContent? {
@@ -77,13 +77,14 @@ struct Downloader: Sendable {
     /// A newer revision has taken the item's place while somebody still has the old one open.
     private func sourceOfOldRevision(
         _ item: ItemID,
+        _ place: Place,
         _ revision: RevisionID
     ) async throws(FillError) -> ContentFiller.Source {
         let versions: [ItemVersion]
         do { versions = try await cloud.versions(container, item: item) } catch { throw .cloud(error) }
         guard let version = versions.first(where: { $0.revision == revision }) else { throw .gone }
         let manifest = try await manifest(of: version.content, size: version.size)
-        return ContentFiller.Source(item: item, path: version.name.description, manifest: manifest)
+        return ContentFiller.Source(item: item, place: place, manifest: manifest)
     }
 
     /// A content's chunks: remembered, or asked for and verified against its name.

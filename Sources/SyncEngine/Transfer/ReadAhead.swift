@@ -1,0 +1,161 @@
+import Driver
+import EngineCore
+import Logging
+import Replica
+import Synchronization
+import SystemPackage
+import UbiquityModel
+
+/// Brings the small dataless files beside one that is being read: many with one request, and with one sync of the disk.
+///
+/// 1. `missed`: a program had to wait for a file; `ReadingWalk` decides whether others of its folder follow.
+/// 2. They are fetched into the same objects through which programs read them: who opens one meanwhile waits for this fetch, and begins
+///    none of its own.
+/// 3. They become whole together, and are written down in one transaction.
+final class ReadAhead: Sendable {
+    /// Files up to this size, in bytes: what is larger has more to gain from being asked for alone.
+    static let smallFile: Int64 = 64 * 1024
+    /// Of one request.
+    private static let bytesAtOnce: Int64 = 8 * 1024 * 1024
+
+    private struct State {
+        var walk = ReadingWalk()
+        /// One at a time for a folder: what misses meanwhile is about to come.
+        var running: Set<ItemID> = []
+        var mount: Mount?
+        weak var host: EngineHost?
+    }
+
+    /// Guards memory only; a leaf in the order of locks.
+    private let state = Mutex(State())
+    private let downloader: Downloader
+    private let replica: Replica
+    private let logger: Logger
+    private let started = ContinuousClock.now
+
+    init(downloader: Downloader, replica: Replica, logger: Logger) {
+        self.downloader = downloader
+        self.replica = replica
+        self.logger = logger
+    }
+
+    func attach(_ mount: Mount, _ host: EngineHost) {
+        state.withLock { state in
+            state.mount = mount
+            state.host = host
+        }
+    }
+
+    /// Nothing is begun any more.
+    func detach() { state.withLock { $0.mount = nil } }
+
+    /// A program waits for a small file of that place.
+    func missed(_ place: Place) {
+        let now = Instant(ContinuousClock.now - started)
+        let begun: (count: Int, mount: Mount, host: EngineHost)? = state.withLock { state in
+            guard !state.running.contains(place.parent), let mount = state.mount, let host = state.host else {
+                return nil
+            }
+            let count = state.walk.missed(in: place.parent, at: now)
+            guard count > 0 else { return nil }
+            state.running.insert(place.parent)
+            return (count, mount, host)
+        }
+        guard let begun else { return }
+        Task {
+            await bring(begun.count, after: place, begun.mount, begun.host)
+            _ = state.withLock { $0.running.remove(place.parent) }
+        }
+    }
+
+    private func bring(_ count: Int, after place: Place, _ mount: Mount, _ host: EngineHost) async {
+        do {
+            let found = try await BlockingPool.shared.run { [self] in
+                try lookFor(count, after: place, mount, host)
+            }
+            let accepted = host.filler.beginAhead(found.map(\.file))
+            defer { host.filler.endAhead(accepted) }
+            let wanted = Set(accepted.map(ObjectIdentifier.init))
+            let files = found.filter { wanted.contains(ObjectIdentifier($0.file)) }
+            guard let first = files.first else { return }
+            let destination = ManyFiles(files, served: host.filler.served)
+            let token = downloader.meter.begin(
+                first.item,
+                path: place.name.description,
+                direction: .download,
+                total: destination.size
+            )
+            defer { downloader.meter.end(token) }
+            try await downloader.fetch(destination.entries, into: destination, token: token, written: {})
+            try await host.filler.finish(files.map(\.file))
+        } catch {
+            // Who needs them asks for each, and is told why it cannot be had.
+            logger.debug("nothing is read ahead", metadata: ["why": "\(error)"])
+        }
+    }
+
+    struct Found: Sendable {
+        var item: ItemID
+        var file: PlaceholderFile
+        var manifest: Manifest
+    }
+
+    /// Blocks on the disk.
+    private func lookFor(_ count: Int, after place: Place, _ mount: Mount, _ host: EngineHost) throws -> [Found] {
+        guard try replica.tree.freeBytes() > ContentFiller.roomLeft + ContentFiller.largestWindow,
+            let key = place.parent == .root
+                ? replica.tree.rootKey : try replica.database.synced(place.parent)?.local?.key
+        else { return [] }
+        let folder = try replica.tree.openFolder(key: key)
+        var bytes: Int64 = 0
+        var found: [Found] = []
+        for one in try replica.database.datalessFiles(after: place, upTo: Self.smallFile, limit: count) {
+            bytes += one.file.size
+            if bytes > Self.bytesAtOnce { break }
+            if !one.isHere {
+                guard try host.populate(key, one.name) else { continue }
+                // The kernel may have been told that there is none.
+                mount.nameAppeared(in: key, one.name)
+            }
+            guard let file = try mount.placeholder(in: folder.raw, one.name, one.file.revision),
+                file.placeholder.size == one.manifest.size
+            else { continue }
+            found.append(Found(item: one.id, file: file, manifest: one.manifest))
+        }
+        return found
+    }
+}
+
+/// Many files as one, in which each has its place behind the one before.
+private struct ManyFiles: ContentDestination {
+    private let files: [PlaceholderFile]
+    private let starts: [Int64]
+    let entries: [ChunkIndex.Entry]
+    let size: Int64
+    /// Bytes have come that somebody may wait for.
+    private let served: @Sendable (PlaceholderFile) -> Void
+
+    init(_ found: [ReadAhead.Found], served: @escaping @Sendable (PlaceholderFile) -> Void) {
+        var (entries, starts, size) = ([ChunkIndex.Entry](), [Int64](), Int64(0))
+        for one in found {
+            starts.append(size)
+            for entry in ChunkIndex(one.manifest).entries(covering: one.file.missing(in: 0..<one.manifest.size)) {
+                let range = size + entry.range.lowerBound..<size + entry.range.upperBound
+                entries.append(ChunkIndex.Entry(chunk: entry.chunk, range: range))
+            }
+            size += one.manifest.size
+        }
+        files = found.map(\.file)
+        (self.entries, self.starts, self.size, self.served) = (entries, starts, size, served)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
+        var (low, high) = (0, starts.count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if starts[middle] <= offset { low = middle } else { high = middle }
+        }
+        try files[low].write(bytes, at: offset - starts[low])
+        served(files[low])
+    }
+}

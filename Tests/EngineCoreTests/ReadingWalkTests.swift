@@ -1,0 +1,49 @@
+import EngineCore
+import Testing
+import UbiquityModel
+
+/// When the files beside one that is read are brought, and how many.
+struct ReadingWalkTests {
+    private let folder = Self.item(1)
+    private let other = Self.item(2)
+    private let third = Self.item(3)
+
+    private static func item(_ number: UInt64) -> ItemID { ItemID(high: 0, low: number) }
+
+    /// Misses one after the other, a millisecond apart; what is brought at each.
+    private func windows(_ folders: [ItemID], pauses: [Int: Duration] = [:]) -> [Int] {
+        var walk = ReadingWalk()
+        var now = Instant.start
+        return folders.enumerated().map { index, folder in
+            now = now + (pauses[index] ?? .milliseconds(1))
+            return walk.missed(in: folder, at: now)
+        }
+    }
+
+    @Test
+    func `one file brings no other`() {
+        #expect(windows([folder]) == [0])
+        #expect(windows([folder, other, third, folder, other]) == [0, 0, 0, 0, 0])
+    }
+
+    @Test
+    func `each further miss in a folder brings twice as many, up to a limit`() {
+        #expect(windows(Array(repeating: folder, count: 8)) == [0, 32, 64, 128, 256, 512, 512, 512])
+    }
+
+    @Test
+    func `a pause ends it`() {
+        #expect(windows([folder, folder, folder, folder], pauses: [2: .seconds(3)]) == [0, 32, 0, 32])
+    }
+
+    @Test
+    func `the next folder begins with half, and goes on by its own misses`() {
+        #expect(windows([folder, folder, folder, other, other, other]) == [0, 32, 64, 32, 64, 128])
+    }
+
+    @Test
+    func `single files in many folders soon bring none`() {
+        let folders = [folder, folder, folder, folder, other, third, folder, other]
+        #expect(windows(folders) == [0, 32, 64, 128, 64, 32, 0, 0])
+    }
+}
