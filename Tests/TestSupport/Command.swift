@@ -52,6 +52,8 @@ package final class Command: @unchecked Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.descriptor, 1)
         posix_spawn_file_actions_adddup2(&actions, failures.descriptor, 2)
+        // Not the ports that other tests of this process listen on: a command that outlives such a test would keep them taken.
+        posix_spawn_file_actions_addclosefrom_np(&actions, 3)
 
         // Dispatch's threads block most signals, and a child would inherit that.
         var attributes = posix_spawnattr_t()
