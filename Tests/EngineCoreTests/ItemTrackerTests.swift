@@ -65,7 +65,7 @@ import UbiquityModel
         let to = try place("t")
         device.put(state, at: to)
         let tracker = ItemTracker(view: device)
-        tracker.newItems[state.key] = row.id
+        tracker.newItems.note(state.key, row.id, at: to)
         let pass = Pass(seenUpTo: 1)
         try tracker.collect(.place(to), into: pass)
         _ = tracker.decide(pass)

@@ -90,7 +90,7 @@ extension ItemTracker {
         if candidate.synced == nil {
             // Only the content was compared: it may have another name by now. From here on it is found by its row.
             candidate.verdict = .again
-            newItems[found.state.key] = nil
+            newItems.remove(found.state.key)
         }
         pass.changes.upserts.append(SyncedItem(remote, local: LocalEvidence(found.state)))
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
@@ -115,7 +115,7 @@ extension ItemTracker {
         pass.changes.upserts.append(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
-        newItems[found.state.key] = nil
+        newItems.remove(found.state.key)
         // What differs besides the content is compared once more, now as one item.
         candidate.verdict = .again
     }

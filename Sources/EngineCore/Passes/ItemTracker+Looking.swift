@@ -81,19 +81,34 @@ extension ItemTracker {
         let id: ItemID
         if hasOneName, let known = newItems[state.key] {
             id = known
-        } else if let announced = there.first(where: isOwnAnnouncement), pass.candidates[announced.id] == nil {
-            // Announced before a restart: its content goes on from there.
-            id = announced.id
-        } else if let own = there.first(where: isOwnCommit), pass.candidates[own.id] == nil {
-            id = own.id
+        } else if let own = try continued(among: there, by: state, into: pass) {
+            id = own
         } else {
             id = view.newItem()
         }
-        if hasOneName { newItems[state.key] = id }
+        if hasOneName { newItems.note(state.key, id, at: place) }
         try found(id, place, parent, state, nil, work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
         candidate.rival = there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id }
         candidate.remote = try view.remote(id)
+    }
+
+    /// What this device has announced or sent under that name, before a restart or without an answer: a new file goes on from there, unless
+    /// another one is that item. Others may have moved it here.
+    private func continued(among there: [RemoteItem], by state: LocalState, into pass: Pass) throws -> ItemID? {
+        guard state.kind == .file else { return nil }
+        for own in there.filter(isOwnAnnouncement) + there.filter(isOwnCommit) where pass.candidates[own.id] == nil {
+            if try newPlace(of: own.id) == nil { return own.id }
+        }
+        return nil
+    }
+
+    /// Where an item is that has its id, and no row yet.
+    private func newPlace(of item: ItemID) throws -> LocalPlace? {
+        guard let key = newItems.key(of: item), let place = currentPlace(of: key) ?? newItems.place(of: key),
+            try view.observe(place)?.key == key
+        else { return nil }
+        return place
     }
 
     /// An item of which this device has announced name and size, and never sent the content.
@@ -127,6 +142,11 @@ extension ItemTracker {
         agreed.content = remote.content
         agreed.local = nil
         return agreed
+    }
+
+    /// Whether the cloud's content is the one that this device has agreed on: a deletion here is sent only of that.
+    package func isAgreed(_ remote: RemoteItem, _ row: SyncedItem) -> Bool {
+        Planner.sameContent(remote.content, agreedRow(row, remote)?.content ?? row.content)
     }
 
     /// The item of a synced row whose name is free now: it was deleted, or its inode is elsewhere.
@@ -297,6 +317,10 @@ extension ItemTracker {
             }
             try noteAbsent(row, pass.candidate(item, work))
             return
+        }
+        if let place = try newPlace(of: item) {
+            // Sent without an answer, and renamed since: it is no second one.
+            try collect(place, work, into: pass)
         }
         let candidate = pass.candidate(item, work)
         guard candidate.found == nil else { return }

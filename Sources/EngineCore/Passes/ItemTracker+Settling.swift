@@ -87,7 +87,7 @@ extension ItemTracker {
         view.settled(candidate.id, candidate.found?.state.key)
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place { moves[key] = nil }
-            if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
+            if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
             if let former = candidate.formerKey, former != key {
                 ended.append(contentsOf: [.inode(former), .replacing(former)])
             }

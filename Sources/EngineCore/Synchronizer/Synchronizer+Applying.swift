@@ -329,7 +329,7 @@ extension Synchronizer {
             let mutation = found.rename(to: name)
             guard let state = await perform(mutation, path, candidate) else { return }
             if state.kind == .folder { device.folders.move(state.key, parent: place.folder, name: name) }
-            if candidate.synced != nil { tracker.moves[state.key] = place }
+            tracker.moves[state.key] = place
             tracker.aspects[place, default: []].formUnion([.entry, .content])
             handle(.changed(place, isOpen: false))
             logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(name)"])

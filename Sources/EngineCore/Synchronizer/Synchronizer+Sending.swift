@@ -201,8 +201,17 @@ extension Synchronizer {
                 guard let outcome = rest.popFirst() else { break }
                 try note(outcome, operation, send, prepared.candidate, pass)
             }
+            lookAgainIfElsewhere(prepared.candidate)
         }
         try await resend(batch, outcomes)
+    }
+
+    /// What was sent did not tell that the item has moved, as when an edit brings back what others have deleted: that is still to be sent.
+    private func lookAgainIfElsewhere(_ candidate: Candidate) {
+        guard candidate.verdict == .sent, let found = candidate.found, let row = candidate.synced,
+            row.place != Place(parent: found.parent, name: found.place.name)
+        else { return }
+        candidate.verdict = .again
     }
 
     /// The cloud lacked chunks that it was thought to have: they are sent, and the item is looked at again.
@@ -276,14 +285,12 @@ extension Synchronizer {
     }
 
     private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
-        if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
-            if other.applies.contains(where: { if case .planned(.appear) = $0 { true } else { false } }) {
-                // Others have changed it since: it comes back, and had the name first.
-                candidate.applies = [.aside]
-            } else {
-                // Its deletion goes in this very pass.
-                candidate.verdict = .again
-            }
+        if let other = pass.candidates[rival], other.appears {
+            // It comes, or comes back since others have changed it, and had the name first.
+            candidate.applies = [.aside]
+        } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
+            // Its deletion goes in this very pass.
+            candidate.verdict = .again
         } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place {
             // It is elsewhere by now, and that is sent in this very pass. If it waits for this one's name in turn, one of them takes
             // another name on the way.
