@@ -89,8 +89,17 @@ extension ItemTracker {
         if hasOneName { newItems.note(state.key, id, at: place) }
         try found(id, place, parent, state, nil, work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
-        candidate.rival = there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id }
+        candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
         candidate.remote = try view.remote(id)
+    }
+
+    /// The item whose placeholder an apply put here before it was written down, if others have moved it since.
+    private func leftBehind(_ state: LocalState) throws -> RemoteItem? {
+        guard let placeholder = state.placeholder, try view.synced(key: state.key).isEmpty,
+            let remote = try view.remote(revision: placeholder.revision), !remote.isDeleted,
+            try view.synced(remote.id) == nil
+        else { return nil }
+        return remote
     }
 
     /// What this device has announced or sent under that name, before a restart or without an answer: a new file goes on from there, unless
@@ -124,7 +133,7 @@ extension ItemTracker {
     }
 
     /// The cloud's current revision, if it is one that this device has sent and was not told of.
-    private func sentRevision(_ remote: RemoteItem) -> RevisionID? {
+    func sentRevision(_ remote: RemoteItem) -> RevisionID? {
         guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content != nil,
             file.content == sent.content,
             file.revision == sent.revision
@@ -161,6 +170,10 @@ extension ItemTracker {
                 if candidate.verdict == nil { candidate.verdict = .later(.milliseconds(100)) }
                 return
             }
+        }
+        if let place = try placeByRemote(row) {
+            try collect(place, work, into: pass)
+            if let candidate = pass.candidates[row.id], candidate.found != nil { return }
         }
         let candidate = pass.candidate(row.id, work)
         guard candidate.found == nil else { return }
@@ -259,7 +272,7 @@ extension ItemTracker {
         return true
     }
 
-    private func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
+    func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
         if undeliverable.contains(key) {
             view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
             candidate.verdict = .parked
@@ -311,12 +324,7 @@ extension ItemTracker {
                     return
                 }
             }
-            if let place = try placeByRemote(row) {
-                try collect(place, work, into: pass)
-                if let candidate = pass.candidates[item], candidate.found != nil { return }
-            }
-            try noteAbsent(row, pass.candidate(item, work))
-            return
+            return try collectAbsent(row, work, into: pass)
         }
         if let place = try newPlace(of: item) {
             // Sent without an answer, and renamed since: it is no second one.

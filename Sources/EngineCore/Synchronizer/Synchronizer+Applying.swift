@@ -292,6 +292,9 @@ extension Synchronizer {
         if let mode = changes.mode { row.attributes.mode = mode }
         if let extended = changes.extended { row.attributes.extended = extended }
         row.local = LocalEvidence(state)
+        // Both sides have it there, and nobody had to move it.
+        let place = Place(parent: found.parent, name: found.place.name)
+        if place == candidate.remote?.place { row.place = place }
         replaceRow(row, pass)
         candidate.synced = row
         candidate.found?.state = state

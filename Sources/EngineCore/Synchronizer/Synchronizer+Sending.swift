@@ -270,7 +270,8 @@ extension Synchronizer {
             noteProblem(candidate, "the server refuses it: \(why)")
             candidate.verdict = .parked
         case .skipped:
-            candidate.verdict = .again
+            // What it depended on was refused, and that says what becomes of it; or it was another item, that has to go first.
+            if candidate.verdict == nil, candidate.applies.isEmpty { candidate.verdict = .later(.milliseconds(50)) }
         }
     }
 
