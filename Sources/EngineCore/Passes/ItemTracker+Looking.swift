@@ -42,6 +42,11 @@ extension ItemTracker {
         if let row, row.local?.key == state.key {
             return try found(row.id, place, parent, state, row, work, into: pass)
         }
+        if let row, let own = try view.synced(key: state.key).first(where: { $0.place == row.place }) {
+            // Others have moved the one away and given its name to another, and that is here already.
+            try found(own.id, place, parent, state, own, work, into: pass)
+            return try collectAbsent(row, work, into: pass)
+        }
         if let owner = try movedItem(state, to: place, nameIsTaken: row != nil) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
@@ -225,7 +230,9 @@ extension ItemTracker {
         }
         candidate.remote = try view.remote(id)
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
-        if let placeholder = state.placeholder, try isForeign(placeholder, state.key, id) {
+        if let placeholder = state.placeholder, !undeliverable.contains(state.key),
+            try isForeign(placeholder, state.key, id)
+        {
             bringWhole(place, state.key, candidate)
             return
         }
@@ -251,7 +258,7 @@ extension ItemTracker {
     // MARK: Placeholders away from their item
 
     /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
-    /// with it. It becomes whole first, and is then content like any other.
+    /// with it. It becomes whole first, and is then content like any other. If nobody has that content, it says nothing of this item either.
     private func isForeign(_ placeholder: Placeholder, _ key: InodeKey, _ id: ItemID) throws -> Bool {
         try view.synced(key: key).contains { row in
             guard row.id != id, case .file(let file) = row.content else { return false }

@@ -87,7 +87,10 @@ extension Synchronizer {
         guard candidate.verdict == nil else { return }
         candidate.verdict = .done
         // What was announced here is the same content by now, and no step was needed for that: it has still to be agreed on.
-        if let row = pass.syncedRow(candidate.id), let remote = candidate.remote, row.content != remote.content {
+        // So has what was sent before without an answer.
+        if let row = pass.syncedRow(candidate.id), let remote = candidate.remote,
+            AgreedItem(place: row.place, content: row.content, attributes: row.attributes) != AgreedItem(remote)
+        {
             candidate.verdict = .later(.milliseconds(10))
         }
     }
@@ -131,6 +134,7 @@ extension Synchronizer {
             )
         else { return }
         await settleApplied(remote, state, place, pass)
+        candidate.formerKey = candidate.synced?.local?.key
         candidate.synced = pass.syncedRow(candidate.id)
         if remote.content.kind == .file, state.isDataless, device.isPinned(remote) {
             device.fetchWhole(place, state.key)

@@ -282,6 +282,10 @@ extension Synchronizer {
         admittedDeletions.remove(candidate.id)
         unexplainedFolders[candidate.id] = nil
         if let key = candidate.synced?.local?.key { tracker.freshDeletions.insert(key) }
+        if candidate.synced?.content == .folder, let lay = try? device.syncedSubtree(of: candidate.id), !lay.isEmpty {
+            // No place leads to what was removed in it: it is looked at by itself.
+            handle(.pendingLoaded(lay.map(\.id), isLast: false))
+        }
         return .again
     }
 
@@ -325,6 +329,8 @@ extension Synchronizer {
         }
         guard let found = candidate.found else { return }
         var row = candidate.synced ?? SyncedItem(remote, local: nil)
+        // The server may have given it another name, which is still to be applied.
+        if candidate.synced == nil { row.place = Place(parent: found.parent, name: found.place.name) }
         row.local = LocalEvidence(found.state)
         switch operation.action {
         case .create(let place, let content, let attributes, _, _):
