@@ -1,4 +1,5 @@
 import EngineCore
+import Reconciliation
 import Testing
 import UbiquityModel
 
