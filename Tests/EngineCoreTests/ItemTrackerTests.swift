@@ -165,7 +165,9 @@ extension ItemTrackerTests {
 
     /// Announced by this device as `f` and moved to `g` by another, where something else has just been made here.
     @Test(arguments: [LocalKind.folder, .file])
-    func `what is new at an announced name is another item while its author's file is elsewhere`(_ kind: LocalKind) throws {
+    func `what is new at an announced name is another item while its author's file is elsewhere`(
+        _ kind: LocalKind
+    ) throws {
         var announced = try file(1, "g", revision: 2, size: 1 << 30)
         announced.content = .file(FileContent(revision: try revision(2), content: nil, size: 1 << 30))
         device.cloud[announced.id] = announced
@@ -225,6 +227,26 @@ extension ItemTrackerTests {
         let pass = try look(at: [name])
         #expect(pass.candidates[rows[1].id]?.found?.state.key == new.key)
         #expect(pass.candidates[rows[0].id]?.found == nil)
+    }
+
+    /// Renamed to a free name, whose move was not sent yet, and from there over another file: nobody looked at its item any more.
+    @Test func `a file that goes on as another item ends the one that it was`() throws {
+        let state = device.newInode(.file)
+        let target = device.newInode(.file)
+        let rows = [
+            SyncedItem(try file(1, "b", revision: 2, size: 0), local: LocalEvidence(state)),
+            SyncedItem(try file(2, "d", revision: 3, size: 0), local: LocalEvidence(target)),
+        ]
+        for row in rows { device.rows[row.id] = row }
+        device.cloud[rows[0].id] = try file(1, "b", revision: 2, size: 0)
+        device.cloud[rows[1].id] = try file(2, "d", revision: 3, size: 0)
+        let tracker = ItemTracker(view: device)
+        device.put(state, at: try place("d"))
+        tracker.moves[state.key] = try place("d")
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(try place("d")), into: pass)
+        #expect(pass.candidates[rows[1].id]?.found?.state.key == state.key)
+        #expect(pass.candidates[rows[0].id]?.deletionIsProven == true)
     }
 
     @Test func `a deletion while the answer to its creation was lost is sent`() throws {

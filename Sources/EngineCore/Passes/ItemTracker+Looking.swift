@@ -53,11 +53,26 @@ extension ItemTracker {
             return
         }
         if let row, kind(of: state) == row.content.kind, !livesElsewhere(row, than: place) {
-            return try found(row.id, place, parent, state, row, work, into: pass)
+            try found(row.id, place, parent, state, row, work, into: pass)
+            return try lookAtFormerNames(of: state, besides: row.id, work, into: pass)
         }
         // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
         if let row { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// What was another item until it went on as this one: that other one has what is at its name now, or has ended.
+    private func lookAtFormerNames(
+        of state: LocalState,
+        besides item: ItemID,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
+        guard state.linkCount == 1 else { return }
+        for row in try view.synced(key: state.key) where row.id != item && row.content != .folder {
+            guard let folder = folderKey(of: row.place.parent) else { continue }
+            try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
+        }
     }
 
     /// A folder keeps its identity where it went: another one at its old name is new.

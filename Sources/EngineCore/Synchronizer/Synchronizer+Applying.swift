@@ -225,7 +225,9 @@ extension Synchronizer {
         }
         guard let state = result.state else { return }
         let place = LocalPlace(folder: folder, name: target.name)
-        if state.kind == .folder { device.folders.move(state.key, parent: folder, name: target.name) }
+        if state.kind == .folder, isStill(state.key, at: place) {
+            device.folders.move(state.key, parent: folder, name: target.name)
+        }
         tracker.refusedMoves.remove(candidate.id)
         row.place = target
         if result.isUnchanged {
@@ -439,12 +441,19 @@ extension Synchronizer {
 
     private func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
         if state.kind == .folder {
-            device.folders.insert(state.key, parent: place.folder, name: place.name)
+            if isStill(state.key, at: place) {
+                device.folders.insert(state.key, parent: place.folder, name: place.name)
+            }
             pass.localFolders[remote.id] = state.key
         }
         replaceRow(SyncedItem(remote, local: LocalEvidence(state)), pass)
         pass.foldersTouched.insert(place.folder)
         if state.kind == .file { pass.written.append(place) }
+    }
+
+    /// A program may have renamed a folder in the moment since it came there, and has said so already.
+    private func isStill(_ key: InodeKey, at place: LocalPlace) -> Bool {
+        device.folders.entry(key) == nil || (try? device.observe(place))??.key == key
     }
 
     private func replaceRow(_ row: SyncedItem, _ pass: Pass) {
