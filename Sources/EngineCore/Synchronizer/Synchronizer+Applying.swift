@@ -132,7 +132,10 @@ extension Synchronizer {
                 candidate,
                 staged: staged
             )
-        else { return }
+        else {
+            if staleCounts[candidate.id, default: 0] > 3 { await clear(place, of: remote.place) }
+            return
+        }
         await settleApplied(remote, state, place, pass)
         candidate.formerKey = candidate.synced?.local?.key
         candidate.synced = pass.syncedRow(candidate.id)
@@ -255,19 +258,39 @@ extension Synchronizer {
             candidate.verdict = .failed
             return
         }
+        guard leaving(occupant, target) != nil else { return }
+        await moveOutOfTheWay(candidate.id, found.place, found.state)
+    }
+
+    /// Something is about to come where an item still is that has to leave, and cannot: into a folder of its own name, say, that is not
+    /// here yet.
+    private func clear(_ place: LocalPlace, of target: Place) async {
+        guard let occupant = (try? device.observe(place)) ?? nil, let item = leaving(occupant, target) else { return }
+        await moveOutOfTheWay(item, place, occupant)
+    }
+
+    /// The item that is there and has another place in the cloud.
+    private func leaving(_ occupant: LocalState, _ target: Place) -> ItemID? {
         let rows = (try? device.synced(key: occupant.key)) ?? []
-        let leaves = rows.contains { row in
+        return rows.first { row in
             guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
             return !remote.isDeleted && remote.place != row.place
-        }
-        guard leaves, let name = TransitionalName.of(candidate.id), let path = device.path(of: found.place) else {
-            return
-        }
-        let mutation = found.rename(to: name)
+        }?.id
+    }
+
+    private func moveOutOfTheWay(_ item: ItemID, _ from: LocalPlace, _ known: LocalState) async {
+        guard let name = TransitionalName.of(item), let path = device.path(of: from) else { return }
+        let mutation = Mutation.move(
+            fromParent: from.folder,
+            fromName: from.name,
+            toParent: from.folder,
+            toName: name,
+            expecting: LocalEvidence(known)
+        )
         guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
             return
         }
-        let place = LocalPlace(folder: found.place.folder, name: name)
+        let place = LocalPlace(folder: from.folder, name: name)
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: name)
         } else {
