@@ -37,7 +37,8 @@ package struct Simulation {
     }
 
     private static let trouble = Duration.seconds(20)
-    private static let patience = Duration.seconds(900)
+    /// What fails while there is trouble is tried again within half a minute after; nothing else waits for longer.
+    private static let patience = Duration.seconds(150)
 
     /// - Parameters:
     ///   - left: Of the schedule's steps, those that are taken, by number; `nil`: all.

@@ -80,6 +80,9 @@ final class FakeDevice: DeviceView {
 
     func remote(_ id: ItemID) -> RemoteItem? { cloud[id] }
     func remote(at place: Place) -> [RemoteItem] { cloud.values.filter { $0.place == place && !$0.isDeleted } }
+    func remote(revision: RevisionID) -> RemoteItem? {
+        cloud.values.first { $0.content.revision == revision && !$0.isDeleted }
+    }
     func strange(among keys: [InodeKey]) -> [InodeKey] { keys.filter { synced(key: $0).isEmpty } }
     func withdraw(_ ended: [DeletionEntry]) { deletions.subtract(ended) }
     func settled(_ item: ItemID, _ key: InodeKey?) { problems[item] = nil }

@@ -49,6 +49,20 @@ import Testing
         Story(seed: 1176, steps: [15, 25, 27, 34, 43, 44]),
         // A mode was set while a file was only announced: with the mode applied, the content was never agreed on.
         Story(seed: 2225, steps: [0, 6, 14, 25, 34, 35]),
+        // A folder was removed whose file others had edited: it waited for the file's deletion, which is never sent.
+        Story(
+            seed: 312,
+            steps: [
+                2, 5, 6, 9, 10, 14, 15, 16, 17, 19, 20, 24, 25, 27, 28, 32, 33, 34, 35, 36, 37, 41, 43, 44, 45, 46, 47,
+                49, 51, 52,
+            ]
+        ),
+        // A file that was announced gave its id to a folder of that name.
+        Story(seed: 2090, steps: [2, 4, 5, 10, 11, 13, 14, 15, 16, 18, 19, 22, 24, 28]),
+        // An announcement was taken back although its file had only been renamed.
+        Story(seed: 861, steps: [3, 4, 13, 26, 30, 31, 33, 44, 47, 49, 52]),
+        // A file whose answer was lost was exchanged with another, and came into being a second time.
+        Story(seed: 875, steps: [0, 11, 13, 14, 15, 17, 21, 23, 27, 28, 29, 31, 40, 43, 44, 46]),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         #expect(Simulation.run(seed: story.seed, only: story.steps).failure == nil)

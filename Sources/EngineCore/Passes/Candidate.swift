@@ -60,6 +60,11 @@ package final class Candidate {
         return TransitionalName.matches(found.place.name) && !TransitionalName.matches(remote.place.name)
     }
 
+    /// It is about to come into being here.
+    package var appears: Bool {
+        applies.contains { if case .planned(.appear) = $0 { true } else { false } }
+    }
+
     package var agreed: AgreedItem? {
         synced.map { AgreedItem(place: $0.place, content: $0.content, attributes: $0.attributes) }
     }

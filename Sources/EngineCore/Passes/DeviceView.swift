@@ -29,6 +29,8 @@ package protocol DeviceView: AnyObject {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem]
     func remote(_ id: ItemID) throws -> RemoteItem?
     func remote(at place: Place) throws -> [RemoteItem]
+    /// The live item whose content is of that revision. May read all of them.
+    func remote(revision: RevisionID) throws -> RemoteItem?
     /// Those of the inodes that no item is known to be.
     func strange(among keys: [InodeKey]) throws -> [InodeKey]
     /// Whether the deletion is in the log.

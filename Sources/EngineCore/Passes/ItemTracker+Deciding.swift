@@ -25,6 +25,9 @@ extension ItemTracker {
                 adopt(rival, candidate, pass)
             case .renameAside:
                 candidate.applies = [.aside]
+            case .unavailable where candidate.synced == nil && candidate.found?.state.isDataless == true:
+                // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
+                if let found = candidate.found { bringWhole(found.place, found.state.key, candidate) }
             case .unavailable:
                 let reason = "its content is neither here nor in the cloud"
                 view.noteProblem(candidate.id, at: candidate.found?.place, reason)
@@ -53,11 +56,11 @@ extension ItemTracker {
         {
             return .send([.revive])
         }
-        if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote, isOwnAnnouncement(remote),
-            case .file(let file) = remote.content
+        if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote,
+            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote)
         {
-            // The file went before its content was sent: the announcement is taken back.
-            return .send([.delete(base: file.revision)])
+            // It went before its content was sent: the announcement is taken back. Or before the answer came.
+            return .send([.delete(base: remote.content.revision)])
         }
         var rival = candidate.rival
         if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
@@ -75,6 +78,13 @@ extension ItemTracker {
         )
     }
 
+    /// A program has deleted what this device was just about to create in the cloud, and nobody has changed it there since.
+    private func wasDeletedWhileCreated(_ remote: RemoteItem) -> Bool {
+        guard !remote.isDeleted, view.isLogged(.item(remote.id)) else { return false }
+        if case .file = remote.content { return sentRevision(remote) != nil }
+        return true
+    }
+
     private func needsContent(_ actions: [Send]) -> Bool {
         actions.contains { action in
             switch action {
@@ -90,7 +100,7 @@ extension ItemTracker {
         if candidate.synced == nil {
             // Only the content was compared: it may have another name by now. From here on it is found by its row.
             candidate.verdict = .again
-            newItems[found.state.key] = nil
+            newItems.remove(found.state.key)
         }
         pass.setRow(SyncedItem(remote, local: LocalEvidence(found.state)))
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
@@ -104,6 +114,7 @@ extension ItemTracker {
     private func adopt(_ rival: ItemID, _ candidate: Candidate, _ pass: Pass) {
         guard let found = candidate.found, let remote = candidate.rival, remote.id == rival else { return }
         var row = SyncedItem(remote, local: LocalEvidence(found.state))
+        row.place = Place(parent: found.parent, name: found.place.name)
         if let placeholder = found.state.placeholder, case .file(let file) = remote.content,
             (file.revision, file.size) != (placeholder.revision, placeholder.size)
         {
@@ -115,7 +126,7 @@ extension ItemTracker {
         pass.setRow(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
-        newItems[found.state.key] = nil
+        newItems.remove(found.state.key)
         // What differs besides the content is compared once more, now as one item.
         candidate.verdict = .again
     }

@@ -42,17 +42,37 @@ extension ItemTracker {
         if let row, row.local?.key == state.key {
             return try found(row.id, place, parent, state, row, work, into: pass)
         }
+        if let row, let own = try view.synced(key: state.key).first(where: { $0.place == row.place }) {
+            // Others have moved the one away and given its name to another, and that is here already.
+            try found(own.id, place, parent, state, own, work, into: pass)
+            return try collectAbsent(row, work, into: pass)
+        }
         if let owner = try movedItem(state, to: place, nameIsTaken: row != nil) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
             return
         }
         if let row, kind(of: state) == row.content.kind, !livesElsewhere(row, than: place) {
-            return try found(row.id, place, parent, state, row, work, into: pass)
+            try found(row.id, place, parent, state, row, work, into: pass)
+            return try lookAtFormerNames(of: state, besides: row.id, work, into: pass)
         }
         // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
         if let row { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// What was another item until it went on as this one: that other one has what is at its name now, or has ended.
+    private func lookAtFormerNames(
+        of state: LocalState,
+        besides item: ItemID,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
+        guard state.linkCount == 1 else { return }
+        for row in try view.synced(key: state.key) where row.id != item && row.content != .folder {
+            guard let folder = folderKey(of: row.place.parent) else { continue }
+            try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
+        }
     }
 
     /// A folder keeps its identity where it went: another one at its old name is new.
@@ -81,19 +101,43 @@ extension ItemTracker {
         let id: ItemID
         if hasOneName, let known = newItems[state.key] {
             id = known
-        } else if let announced = there.first(where: isOwnAnnouncement), pass.candidates[announced.id] == nil {
-            // Announced before a restart: its content goes on from there.
-            id = announced.id
-        } else if let own = there.first(where: isOwnCommit), pass.candidates[own.id] == nil {
-            id = own.id
+        } else if let own = try continued(among: there, by: state, into: pass) {
+            id = own
         } else {
             id = view.newItem()
         }
-        if hasOneName { newItems[state.key] = id }
+        if hasOneName { newItems.note(state.key, id, at: place) }
         try found(id, place, parent, state, nil, work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
-        candidate.rival = there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id }
+        candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
         candidate.remote = try view.remote(id)
+    }
+
+    /// The item whose placeholder an apply put here before it was written down, if others have moved it since.
+    private func leftBehind(_ state: LocalState) throws -> RemoteItem? {
+        guard let placeholder = state.placeholder, try view.synced(key: state.key).isEmpty,
+            let remote = try view.remote(revision: placeholder.revision), !remote.isDeleted,
+            try view.synced(remote.id) == nil
+        else { return nil }
+        return remote
+    }
+
+    /// What this device has announced or sent under that name, before a restart or without an answer: a new file goes on from there, unless
+    /// another one is that item. Others may have moved it here.
+    private func continued(among there: [RemoteItem], by state: LocalState, into pass: Pass) throws -> ItemID? {
+        guard state.kind == .file else { return nil }
+        for own in there.filter(isOwnAnnouncement) + there.filter(isOwnCommit) where pass.candidates[own.id] == nil {
+            if try newPlace(of: own.id) == nil { return own.id }
+        }
+        return nil
+    }
+
+    /// Where an item is that has its id, and no row yet.
+    private func newPlace(of item: ItemID) throws -> LocalPlace? {
+        guard let key = newItems.key(of: item), let place = currentPlace(of: key) ?? newItems.place(of: key),
+            try view.observe(place)?.key == key
+        else { return nil }
+        return place
     }
 
     /// An item of which this device has announced name and size, and never sent the content.
@@ -109,7 +153,7 @@ extension ItemTracker {
     }
 
     /// The cloud's current revision, if it is one that this device has sent and was not told of.
-    private func sentRevision(_ remote: RemoteItem) -> RevisionID? {
+    func sentRevision(_ remote: RemoteItem) -> RevisionID? {
         guard let sent = sending[remote.id], case .file(let file) = remote.content, file.content != nil,
             file.content == sent.content,
             file.revision == sent.revision
@@ -129,6 +173,11 @@ extension ItemTracker {
         return agreed
     }
 
+    /// Whether the cloud's content is the one that this device has agreed on: a deletion here is sent only of that.
+    package func isAgreed(_ remote: RemoteItem, _ row: SyncedItem) -> Bool {
+        Planner.sameContent(remote.content, agreedRow(row, remote)?.content ?? row.content)
+    }
+
     /// The item of a synced row whose name is free now: it was deleted, or its inode is elsewhere.
     private func collectAbsent(_ row: SyncedItem, _ work: Work, into pass: Pass) throws {
         if let key = row.local?.key, let place = currentPlace(of: key) {
@@ -141,6 +190,10 @@ extension ItemTracker {
                 if candidate.verdict == nil { candidate.verdict = .later(.milliseconds(100)) }
                 return
             }
+        }
+        if let place = try placeByRemote(row) {
+            try collect(place, work, into: pass)
+            if let candidate = pass.candidates[row.id], candidate.found != nil { return }
         }
         let candidate = pass.candidate(row.id, work)
         guard candidate.found == nil else { return }
@@ -192,7 +245,9 @@ extension ItemTracker {
         }
         candidate.remote = try view.remote(id)
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
-        if let placeholder = state.placeholder, try isForeign(placeholder, state.key, id) {
+        if let placeholder = state.placeholder, !undeliverable.contains(state.key),
+            try isForeign(placeholder, state.key, id)
+        {
             bringWhole(place, state.key, candidate)
             return
         }
@@ -218,7 +273,7 @@ extension ItemTracker {
     // MARK: Placeholders away from their item
 
     /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
-    /// with it. It becomes whole first, and is then content like any other.
+    /// with it. It becomes whole first, and is then content like any other. If nobody has that content, it says nothing of this item either.
     private func isForeign(_ placeholder: Placeholder, _ key: InodeKey, _ id: ItemID) throws -> Bool {
         try view.synced(key: key).contains { row in
             guard row.id != id, case .file(let file) = row.content else { return false }
@@ -239,7 +294,7 @@ extension ItemTracker {
         return true
     }
 
-    private func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
+    func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
         if undeliverable.contains(key) {
             view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
             candidate.verdict = .parked
@@ -291,12 +346,11 @@ extension ItemTracker {
                     return
                 }
             }
-            if let place = try placeByRemote(row) {
-                try collect(place, work, into: pass)
-                if let candidate = pass.candidates[item], candidate.found != nil { return }
-            }
-            try noteAbsent(row, pass.candidate(item, work))
-            return
+            return try collectAbsent(row, work, into: pass)
+        }
+        if let place = try newPlace(of: item) {
+            // Sent without an answer, and renamed since: it is no second one.
+            try collect(place, work, into: pass)
         }
         let candidate = pass.candidate(item, work)
         guard candidate.found == nil else { return }

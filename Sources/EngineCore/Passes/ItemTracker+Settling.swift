@@ -87,16 +87,20 @@ extension ItemTracker {
         view.settled(candidate.id, candidate.found?.state.key)
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place { moves[key] = nil }
-            if candidate.synced != nil || verdict == .sent { newItems[key] = nil }
-            if let former = candidate.formerKey, former != key {
-                ended.append(contentsOf: [.inode(former), .replacing(former)])
-            }
+            if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
+        }
+        let key = candidate.found?.state.key ?? candidate.synced?.local?.key
+        if let former = candidate.formerKey, former != key {
+            ended.append(contentsOf: [.inode(former), .replacing(former)])
         }
         if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {
             // It is there after all.
             ended.append(.item(candidate.id))
         }
-        if candidate.found == nil, let key = candidate.synced?.local?.key {
+        // What has just come into being may have been removed since, and that is for the next pass.
+        if candidate.found == nil, let key = candidate.synced?.local?.key,
+            pass.syncedRow(candidate.id)?.local?.key != key
+        {
             moves[key] = nil
             ended.append(contentsOf: [.inode(key), .replacing(key)])
         }

@@ -38,8 +38,7 @@ package final class ItemTracker<View: DeviceView> {
 
     // MARK: What is on its way
 
-    /// Ids given to items that the server does not know yet, so that a repeated attempt uses the same.
-    package var newItems: [InodeKey: ItemID] = [:]
+    package var newItems = NewItems()
     /// What was sent and not answered, as in the state database.
     package var sending: [ItemID: SentRevision] = [:]
     /// Items with a large content that is on its way, in either direction.

@@ -87,7 +87,10 @@ extension Synchronizer {
         guard candidate.verdict == nil else { return }
         candidate.verdict = .done
         // What was announced here is the same content by now, and no step was needed for that: it has still to be agreed on.
-        if let row = pass.syncedRow(candidate.id), let remote = candidate.remote, row.content != remote.content {
+        // So has what was sent before without an answer.
+        if let row = pass.syncedRow(candidate.id), let remote = candidate.remote,
+            AgreedItem(place: row.place, content: row.content, attributes: row.attributes) != AgreedItem(remote)
+        {
             candidate.verdict = .later(.milliseconds(10))
         }
     }
@@ -129,8 +132,12 @@ extension Synchronizer {
                 candidate,
                 staged: staged
             )
-        else { return }
+        else {
+            if staleCounts[candidate.id, default: 0] > 3 { await clear(place, of: remote.place) }
+            return
+        }
         await settleApplied(remote, state, place, pass)
+        candidate.formerKey = candidate.synced?.local?.key
         candidate.synced = pass.syncedRow(candidate.id)
         if remote.content.kind == .file, state.isDataless, device.isPinned(remote) {
             device.fetchWhole(place, state.key)
@@ -221,7 +228,9 @@ extension Synchronizer {
         }
         guard let state = result.state else { return }
         let place = LocalPlace(folder: folder, name: target.name)
-        if state.kind == .folder { device.folders.move(state.key, parent: folder, name: target.name) }
+        if state.kind == .folder, isStill(state.key, at: place) {
+            device.folders.move(state.key, parent: folder, name: target.name)
+        }
         tracker.refusedMoves.remove(candidate.id)
         row.place = target
         if result.isUnchanged {
@@ -249,19 +258,39 @@ extension Synchronizer {
             candidate.verdict = .failed
             return
         }
+        guard leaving(occupant, target) != nil else { return }
+        await moveOutOfTheWay(candidate.id, found.place, found.state)
+    }
+
+    /// Something is about to come where an item still is that has to leave, and cannot: into a folder of its own name, say, that is not
+    /// here yet.
+    private func clear(_ place: LocalPlace, of target: Place) async {
+        guard let occupant = (try? device.observe(place)) ?? nil, let item = leaving(occupant, target) else { return }
+        await moveOutOfTheWay(item, place, occupant)
+    }
+
+    /// The item that is there and has another place in the cloud.
+    private func leaving(_ occupant: LocalState, _ target: Place) -> ItemID? {
         let rows = (try? device.synced(key: occupant.key)) ?? []
-        let leaves = rows.contains { row in
+        return rows.first { row in
             guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
             return !remote.isDeleted && remote.place != row.place
-        }
-        guard leaves, let name = TransitionalName.of(candidate.id), let path = device.path(of: found.place) else {
-            return
-        }
-        let mutation = found.rename(to: name)
+        }?.id
+    }
+
+    private func moveOutOfTheWay(_ item: ItemID, _ from: LocalPlace, _ known: LocalState) async {
+        guard let name = TransitionalName.of(item), let path = device.path(of: from) else { return }
+        let mutation = Mutation.move(
+            fromParent: from.folder,
+            fromName: from.name,
+            toParent: from.folder,
+            toName: name,
+            expecting: LocalEvidence(known)
+        )
         guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
             return
         }
-        let place = LocalPlace(folder: found.place.folder, name: name)
+        let place = LocalPlace(folder: from.folder, name: name)
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: name)
         } else {
@@ -292,6 +321,9 @@ extension Synchronizer {
         if let mode = changes.mode { row.attributes.mode = mode }
         if let extended = changes.extended { row.attributes.extended = extended }
         row.local = LocalEvidence(state)
+        // Both sides have it there, and nobody had to move it.
+        let place = Place(parent: found.parent, name: found.place.name)
+        if place == candidate.remote?.place { row.place = place }
         pass.setRow(row)
         candidate.synced = row
         candidate.found?.state = state
@@ -328,7 +360,7 @@ extension Synchronizer {
             let mutation = found.rename(to: name)
             guard let state = await perform(mutation, path, candidate) else { return }
             if state.kind == .folder { device.folders.move(state.key, parent: place.folder, name: name) }
-            if candidate.synced != nil { tracker.moves[state.key] = place }
+            tracker.moves[state.key] = place
             tracker.aspects[place, default: []].formUnion([.entry, .content])
             handle(.changed(place, isOpen: false))
             logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(name)"])
@@ -431,12 +463,19 @@ extension Synchronizer {
 
     private func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
         if state.kind == .folder {
-            device.folders.insert(state.key, parent: place.folder, name: place.name)
+            if isStill(state.key, at: place) {
+                device.folders.insert(state.key, parent: place.folder, name: place.name)
+            }
             pass.localFolders[remote.id] = state.key
         }
         pass.setRow(SyncedItem(remote, local: LocalEvidence(state)))
         pass.foldersTouched.insert(place.folder)
         if state.kind == .file { pass.written.append(place) }
+    }
+
+    /// A program may have renamed a folder in the moment since it came there, and has said so already.
+    private func isStill(_ key: InodeKey, at place: LocalPlace) -> Bool {
+        device.folders.entry(key) == nil || (try? device.observe(place))??.key == key
     }
 
     private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {

@@ -102,11 +102,14 @@ extension Synchronizer {
 
     /// Whether this device itself has taken the item out of the folder, and has still to say so.
     private func isAboutToGo(_ child: RemoteItem, from folder: ItemID) throws -> Bool {
-        if device.isLogged(.item(child.id)) || heldDeletions.contains(child.id) { return true }
-        guard let row = try device.synced(child.id) else { return tracker.isOwnAnnouncement(child) }
+        guard let row = try device.synced(child.id) else {
+            return device.isLogged(.item(child.id)) || tracker.isOwnAnnouncement(child)
+        }
         if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
             return try tracker.knownItem(of: place.folder) != folder
         }
-        return try tracker.isProvenDeletion(row)
+        // Others have changed it since: it stays, and the folder with it.
+        guard tracker.isAgreed(child, row) else { return false }
+        return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)
     }
 }

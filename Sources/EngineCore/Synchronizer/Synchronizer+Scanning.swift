@@ -70,7 +70,7 @@ extension Synchronizer {
             // It was moved while nobody looked.
             tracker.moves[state.key] = place
         }
-        if !matches(state, row) { markScanned(place) }
+        if try !matches(state, row, at: place) { markScanned(place) }
     }
 
     /// The deletion was announced and not done before this device died. Left in the log, it would prove a later accident to be an act.
@@ -85,10 +85,13 @@ extension Synchronizer {
         try device.synced(key: key).first { if case .folder = $0.content { true } else { false } }?.id
     }
 
-    private func matches(_ state: LocalState, _ row: SyncedItem?) -> Bool {
+    private func matches(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws -> Bool {
         guard let row, let local = row.local, local.key == state.key else { return false }
-        if state.kind == .folder { return row.attributes.mode == state.mode }
-        return local == LocalEvidence(state)
+        guard state.kind == .folder else { return local == LocalEvidence(state) }
+        guard row.attributes.mode == state.mode else { return false }
+        // Whatever comes into a folder moves its change time: that alone is no difference.
+        if local.changed == state.changed { return true }
+        return try device.extendedAttributes(of: place, state.key) == row.attributes.extended
     }
 
     private func markScanned(_ place: LocalPlace) {

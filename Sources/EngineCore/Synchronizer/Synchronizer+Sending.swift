@@ -201,8 +201,17 @@ extension Synchronizer {
                 guard let outcome = rest.popFirst() else { break }
                 try note(outcome, operation, send, prepared.candidate, pass)
             }
+            lookAgainIfElsewhere(prepared.candidate)
         }
         try await resend(batch, outcomes)
+    }
+
+    /// What was sent did not tell that the item has moved, as when an edit brings back what others have deleted: that is still to be sent.
+    private func lookAgainIfElsewhere(_ candidate: Candidate) {
+        guard candidate.verdict == .sent, let found = candidate.found, let row = candidate.synced,
+            row.place != Place(parent: found.parent, name: found.place.name)
+        else { return }
+        candidate.verdict = .again
     }
 
     /// The cloud lacked chunks that it was thought to have: they are sent, and the item is looked at again.
@@ -261,7 +270,8 @@ extension Synchronizer {
             noteProblem(candidate, "the server refuses it: \(why)")
             candidate.verdict = .parked
         case .skipped:
-            candidate.verdict = .again
+            // What it depended on was refused, and that says what becomes of it; or it was another item, that has to go first.
+            if candidate.verdict == nil, candidate.applies.isEmpty { candidate.verdict = .later(.milliseconds(50)) }
         }
     }
 
@@ -272,18 +282,20 @@ extension Synchronizer {
         admittedDeletions.remove(candidate.id)
         unexplainedFolders[candidate.id] = nil
         if let key = candidate.synced?.local?.key { tracker.freshDeletions.insert(key) }
+        if candidate.synced?.content == .folder, let lay = try? device.syncedSubtree(of: candidate.id), !lay.isEmpty {
+            // No place leads to what was removed in it: it is looked at by itself.
+            handle(.pendingLoaded(lay.map(\.id), isLast: false))
+        }
         return .again
     }
 
     private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
-        if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
-            if other.applies.contains(where: { if case .planned(.appear) = $0 { true } else { false } }) {
-                // Others have changed it since: it comes back, and had the name first.
-                candidate.applies = [.aside]
-            } else {
-                // Its deletion goes in this very pass.
-                candidate.verdict = .again
-            }
+        if let other = pass.candidates[rival], other.appears {
+            // It comes, or comes back since others have changed it, and had the name first.
+            candidate.applies = [.aside]
+        } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
+            // Its deletion goes in this very pass.
+            candidate.verdict = .again
         } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place {
             // It is elsewhere by now, and that is sent in this very pass. If it waits for this one's name in turn, one of them takes
             // another name on the way.
@@ -317,6 +329,8 @@ extension Synchronizer {
         }
         guard let found = candidate.found else { return }
         var row = candidate.synced ?? SyncedItem(remote, local: nil)
+        // The server may have given it another name, which is still to be applied.
+        if candidate.synced == nil { row.place = Place(parent: found.parent, name: found.place.name) }
         row.local = LocalEvidence(found.state)
         switch operation.action {
         case .create(let place, let content, let attributes, _, _):

@@ -25,7 +25,7 @@ package enum Planner {
         case (nil, let synced?):
             return decideAbsent(synced, remote: live, wasHeardOf: remote != nil, deletionIsLogged: deletionIsLogged)
         case (let local?, let synced?):
-            guard let live else { return decideWithoutRemote(local, synced, wasDeleted: remote != nil) }
+            guard let live else { return decideWithoutRemote(local, synced, tombstone: remote) }
             return decidePresent(local, synced, live)
         }
     }
@@ -78,13 +78,18 @@ package enum Planner {
 
     // MARK: Gone there
 
-    private static func decideWithoutRemote(_ local: LocalItem, _ synced: AgreedItem, wasDeleted: Bool) -> Decision {
+    private static func decideWithoutRemote(
+        _ local: LocalItem,
+        _ synced: AgreedItem,
+        tombstone: RemoteItem?
+    ) -> Decision {
+        let wasDeleted = tombstone != nil
         switch local.content {
         case .folder:
             return wasDeleted ? .apply([.vanish]) : .send([.create])
         case .symlink(let target):
             if wasDeleted, synced.content == .symlink(target: target) { return .apply([.vanish]) }
-            return .send([wasDeleted ? .edit(base: nil) : .create])
+            return .send([survival(local, base: nil, tombstone)])
         case .unchanged:
             return wasDeleted ? .apply([.vanish]) : .read
         case .dataless:
@@ -93,10 +98,15 @@ package enum Planner {
         case .unread:
             return .read
         case .read(let content, _):
-            guard wasDeleted else { return .send([.create]) }
-            guard case .file(let file) = synced.content else { return .send([.create]) }
-            return file.content == content ? .apply([.vanish]) : .send([.edit(base: file.revision)])
+            guard wasDeleted, case .file(let file) = synced.content else { return .send([.create]) }
+            if file.content == content { return .apply([.vanish]) }
+            return .send([survival(local, base: file.revision, tombstone)])
         }
+    }
+
+    /// Edit against delete: the edit survives. Where the item is here, if it was deleted elsewhere: that folder may be gone as well.
+    private static func survival(_ local: LocalItem, base: RevisionID?, _ tombstone: RemoteItem?) -> Send {
+        tombstone?.place == local.place ? .edit(base: base) : .create
     }
 
     // MARK: Here, agreed on, and there

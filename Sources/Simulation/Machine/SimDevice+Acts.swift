@@ -43,6 +43,7 @@ extension SimDevice: EngineDevice {
         var changes = record.changes
         changes.upserts = changes.upserts.map(corrected)
         machine.database.apply(changes, remote: record.answered, manifests: record.manifests)
+        world.note("\(machine.name) writes down \(SimNote(changes))")
         try await pause(5...200)
         machine.database.deletions.subtract(record.deletions.map { .item($0) })
     }

@@ -33,6 +33,7 @@ extension SimDevice: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { machine.database.remote[id] }
     func remote(at place: Place) throws -> [RemoteItem] { machine.database.remote(at: place) }
+    func remote(revision: RevisionID) throws -> RemoteItem? { machine.database.remote(revision: revision) }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] {
         keys.filter { machine.database.synced(key: $0).isEmpty }
     }

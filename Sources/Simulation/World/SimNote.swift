@@ -14,6 +14,12 @@ struct SimNote: CustomStringConvertible {
         }
     }
 
+    init(_ changes: SyncedChanges) {
+        let rows = changes.upserts.map { "\($0.place.name) [\($0.id.description.suffix(4))]" }
+        let removals = changes.removals.map { "no [\($0.description.suffix(4))]" }
+        description = (rows + removals).joined(separator: ", ")
+    }
+
     init(_ result: Result<MutationResult, MutationFailure>) {
         switch result {
         case .success(let result): description = result.isUnchanged ? "done" : "done, and written to"

@@ -86,6 +86,7 @@ final class EngineView: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { try replica.database.remote(id) }
     func remote(at place: Place) throws -> [RemoteItem] { try replica.database.remote(at: place) }
+    func remote(revision: RevisionID) throws -> RemoteItem? { try replica.database.remote(revision: revision) }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] { try replica.database.strange(among: keys) }
     func isLogged(_ deletion: DeletionEntry) -> Bool { replica.deletions.contains(deletion) }
 

@@ -61,6 +61,15 @@ import UbiquityModel
         )
     }
 
+    /// Moved elsewhere, and deleted there with its folder: an edit of it would come back where no folder is.
+    @Test func `an edit survives where it was made, if the item was deleted elsewhere`() throws {
+        let edited = try local(.read(try #require(contentID(3)), size: 10))
+        var tombstone = try remote(1, isDeleted: true)
+        tombstone.place.name = try Name("b")
+        let decision = Planner.decide(local: edited, synced: AgreedItem(try remote(1)), remote: tombstone)
+        #expect(decision == .send([.create]))
+    }
+
     @Test func `a newer revision replaces what is unchanged here`() throws {
         let decision = Planner.decide(
             local: try local(.unchanged),
