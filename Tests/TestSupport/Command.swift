@@ -53,7 +53,7 @@ package final class Command: @unchecked Sendable {
         posix_spawn_file_actions_adddup2(&actions, output.descriptor, 1)
         posix_spawn_file_actions_adddup2(&actions, failures.descriptor, 2)
         // Not the ports that other tests of this process listen on: a command that outlives such a test would keep them taken.
-        posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+        _ = Self.closeFrom?(&actions, 3)
 
         // Dispatch's threads block most signals, and a child would inherit that.
         var attributes = posix_spawnattr_t()
@@ -76,6 +76,11 @@ package final class Command: @unchecked Sendable {
         guard failure == 0 else { throw SystemError("starting", words.first ?? "", failure) }
         self.pid = pid
         Thread.detachNewThread { self.reap() }
+    }
+
+    /// `posix_spawn_file_actions_addclosefrom_np` (glibc 2.34), which Swift's module of glibc does not show.
+    private static let closeFrom = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
+        unsafeBitCast($0, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32).self)
     }
 
     /// What a program needs, and nothing of the machine that could change what it does.
