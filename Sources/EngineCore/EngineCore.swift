@@ -205,7 +205,7 @@ package struct EngineCore: Sendable {
                 connection = .connecting
                 effects.append(.connect)
             }
-            for key in Array(queue.keys) where failures[key] == nil || connection == .live {
+            for key in queue.keys.sorted() where failures[key] == nil || connection == .live {
                 queue.set(key, readyAt: now)
             }
             for key in parked.sorted() { queue.set(key, readyAt: now) }

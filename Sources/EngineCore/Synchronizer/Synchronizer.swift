@@ -161,7 +161,7 @@ package final class Synchronizer<Device: EngineDevice> {
 
     /// The last writable handle of a file is closed.
     package func writerClosed(_ key: InodeKey) {
-        for work in waitingForClose.removeValue(forKey: key) ?? [] { handle(.woken(work)) }
+        for work in (waitingForClose.removeValue(forKey: key) ?? []).sorted() { handle(.woken(work)) }
     }
 
     /// Work goes on when the file's last writer has closed it.
