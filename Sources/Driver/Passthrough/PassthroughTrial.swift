@@ -110,7 +110,7 @@ private final class TrialSession: Sendable {
         self.depth = depth
         var table = fuse_lowlevel_ops()
         let made = withArguments(["ubiquity", "-o", "fsname=ubiquity-trial"]) { arguments in
-            fuse_session_new(&arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, nil)
+            fuse_new_session(&arguments, &table, nil)
         }
         guard let made else { throw .noMemory }
         guard fuse_session_mount(made, folder) == 0 else {

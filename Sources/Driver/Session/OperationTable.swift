@@ -66,8 +66,11 @@ private func entering(
 /// What we ask of the kernel, only as far as it offers it (libfuse would end the session otherwise). What libfuse does not know is added
 /// in `Session`.
 private func configure(_ connection: inout fuse_conn_info, isShared: Bool) {
-    func want(_ capability: Int32) { connection.want |= connection.capable & UInt32(bitPattern: capability) }
-    func drop(_ capability: Int32) { connection.want &= ~UInt32(bitPattern: capability) }
+    // Of 32 bits, or of 64 in newer versions of libfuse; these are among the first.
+    func want(_ capability: some BinaryInteger) {
+        connection.want |= connection.capable & UInt32(truncatingIfNeeded: capability)
+    }
+    func drop(_ capability: some BinaryInteger) { connection.want &= ~UInt32(truncatingIfNeeded: capability) }
     want(FUSE_CAP_ASYNC_READ)
     want(FUSE_CAP_ATOMIC_O_TRUNC)
     want(FUSE_CAP_ASYNC_DIO)

@@ -53,13 +53,12 @@ struct Request: @unchecked Sendable {
 
     /// Answers with a part of a file. It goes from the page cache to the program's memory: copied once, and never here.
     func reply(file descriptor: Int32, _ range: Range<Int64>) {
-        let part = fuse_buf(
-            size: range.count,
-            flags: fuse_buf_flags(FUSE_BUF_IS_FD.rawValue | FUSE_BUF_FD_SEEK.rawValue | FUSE_BUF_FD_RETRY.rawValue),
-            mem: nil,
-            fd: descriptor,
-            pos: off_t(range.lowerBound)
-        )
+        // Field by field: newer versions of libfuse have more of them.
+        var part = fuse_buf()
+        part.size = range.count
+        part.flags = fuse_buf_flags(FUSE_BUF_IS_FD.rawValue | FUSE_BUF_FD_SEEK.rawValue | FUSE_BUF_FD_RETRY.rawValue)
+        part.fd = descriptor
+        part.pos = off_t(range.lowerBound)
         var parts = fuse_bufvec(count: 1, idx: 0, off: 0, buf: part)
         fuse_reply_data(raw, &parts, fuse_buf_copy_flags(0))
     }

@@ -34,7 +34,7 @@ final class Session: Sendable {
         var table = operationTable()
         let context = Unmanaged.passRetained(filesystem)
         let made = withArguments(["ubiquity"] + options.flatMap { ["-o", $0] }) { arguments in
-            fuse_session_new(&arguments, &table, MemoryLayout<fuse_lowlevel_ops>.size, context.toOpaque())
+            fuse_new_session(&arguments, &table, context.toOpaque())
         }
         guard let made else {
             context.release()
