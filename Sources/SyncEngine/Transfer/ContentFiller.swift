@@ -33,6 +33,8 @@ package final class ContentFiller: Sendable {
     private struct Waiter: Sendable {
         var range: Range<Int64>
         var waitsForAuthor: Bool
+        /// The engine wants all of it; who reads may go on to the next file.
+        var isEngine = false
         var completion: @Sendable (FillError?) -> Void
     }
 
@@ -206,7 +208,10 @@ package final class ContentFiller: Sendable {
     func fetchWhole(_ file: PlaceholderFile) async -> FillError? {
         let size = file.placeholder.size
         return await withCheckedContinuation { continuation in
-            _ = need(file, Waiter(range: 0..<size, waitsForAuthor: true) { continuation.resume(returning: $0) })
+            let waiter = Waiter(range: 0..<size, waitsForAuthor: true, isEngine: true) {
+                continuation.resume(returning: $0)
+            }
+            _ = need(file, waiter)
         }
     }
 
@@ -308,12 +313,17 @@ package final class ContentFiller: Sendable {
             guard let manifest = source.manifest else {
                 return await park(id, source)
             }
-            missed(file, source.place)
+            // What is downloaded by name becomes whole file by file, and no others with it.
+            if !isWantedByEngine(id) { missed(file, source.place) }
             try await fill(file, id, source, manifest)
         } catch {
             logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
             fail(id, error)
         }
+    }
+
+    private func isWantedByEngine(_ id: ObjectIdentifier) -> Bool {
+        state.withLock { $0.files[id]?.waiters.values.contains { $0.isEngine } ?? false }
     }
 
     private func fill(
