@@ -214,6 +214,7 @@ let package = Package(
                 "TestSupport", logging,
             ]
         ),
+        tests("SyncEngineTests", ["SyncEngine", "Replica", "UbiquityModel", logging]),
         tests("UbiquityControlTests", ["UbiquityControl", "UbiquityModel", "TestSupport"]),
         tests(
             "DeviceServiceTests",

@@ -39,6 +39,10 @@ final class Populator: Sendable {
         var made: [Made] = []
         /// The times that folders had before names were made in them, to be set again.
         var times: [InodeKey: Timestamp] = [:]
+
+        /// Those without a row that were on the disk by now. What is just being made is not yet: whoever looks at the disk afterwards may
+        /// find it in both places, which is better than in none.
+        var itemsHere: Set<ItemID> { inFlight.subtracting(making.keys).union(own) }
     }
 
     /// A leaf: memory work only.
@@ -108,7 +112,7 @@ final class Populator: Sendable {
         guard let id = item(of: folder), !isComplete(folder) else { return [] }
         let isRoot = folder == replica.tree.rootKey
         // In this order: what is taken out of flight meanwhile has its row.
-        let (inFlight, version) = state.withLock { ($0.inFlight.union($0.own), $0.cloudVersion) }
+        let (here, version) = state.withLock { ($0.itemsHere, $0.cloudVersion) }
         let found = try replica.database.cloudOnlyEntries(of: id)
         if found.isEmpty {
             state.withLock { state in
@@ -118,18 +122,16 @@ final class Populator: Sendable {
         var last: Name?
         return found.filter { entry in
             defer { last = entry.name }
-            return entry.name != last && !inFlight.contains(entry.id)
+            return entry.name != last && !here.contains(entry.id)
                 && LocalOnly.reason(for: entry.name, isAtRoot: isRoot) == nil
         }
     }
 
     func hasEntries(_ folder: InodeKey) throws(ReplicaError) -> Bool {
         guard let id = item(of: folder), !isComplete(folder) else { return false }
-        let inFlight = state.withLock { $0.inFlight.union($0.own) }
+        let here = state.withLock(\.itemsHere)
         // What stays in the cloud by its name hinders nobody who removes the folder: the cloud itself will refuse that.
-        return try replica.database.cloudOnlyEntries(of: id, limit: inFlight.count + 1).contains {
-            !inFlight.contains($0.id)
-        }
+        return try replica.database.cloudOnlyEntries(of: id, limit: here.count + 1).contains { !here.contains($0.id) }
     }
 
     // MARK: Making one
