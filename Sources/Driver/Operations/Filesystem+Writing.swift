@@ -64,13 +64,12 @@ extension Filesystem {
         request.attempt { () throws(Errno) in
             guard let source = open.file(from), let target = open.file(to) else { throw .crossDevice }
             guard source.dataless == nil, target.isWritable else { throw .crossDevice }
-            defer { noteWritten(target) }
             let input = try file(of: source)
             let output = try file(of: target)
-            let count = try checked(
-                clinux_copy_range(input.raw, fromOffset, output.raw, toOffset, length)
-            )
-            fuse_reply_write(request.raw, count)
+            let result = clinux_copy_range(input.raw, fromOffset, output.raw, toOffset, length)
+            // Before the answer: who has it may ask for the change at once. Even what failed may have changed something.
+            noteWritten(target)
+            fuse_reply_write(request.raw, try checked(result))
         }
     }
 }
