@@ -58,8 +58,10 @@ final class ReaderPool: @unchecked Sendable {
     }
 
     /// Waits until this thread shall read. `gotWork`, or `gotNothing`, must follow. False: it is over.
-    func waitForTurn() -> Bool {
+    /// - Parameter leave: what this thread had put off until it reads, done when another one does: that one may sleep for long.
+    func waitForTurn(leaving leave: () -> Void) -> Bool {
         if takeTurn() { return true }
+        leave()
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         // Once more under the mutex: whoever gave the turn up since then has looked for somebody to unpark, or will see us parked.

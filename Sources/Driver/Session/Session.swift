@@ -94,7 +94,9 @@ final class Session: Sendable {
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
         var watch = BriefWatch()
-        while !isAbandoned.load(ordering: .acquiring), readers.waitForTurn() {
+        while !isAbandoned.load(ordering: .acquiring),
+            readers.waitForTurn(leaving: { while filesystem.dropForgotten() {} })
+        {
             watch.awaitRequest(fuse_session_fd(pointer.raw)) { filesystem.dropForgotten() }
             let count = fuse_session_receive_buf(pointer.raw, &buffer)
             if count == -EINTR || count == -EAGAIN {

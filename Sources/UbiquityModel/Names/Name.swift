@@ -6,30 +6,28 @@ package struct Name: Hashable, Sendable, Comparable {
 
     package init(bytes: some Collection<UInt8>) throws(NameError) {
         self.bytes = try withContiguousBytes(bytes) { bytes -> Result<[UInt8], NameError> in
-            if bytes.isEmpty { return .failure(.empty) }
-            if bytes.count > 255 { return .failure(.tooLong) }
-            if bytes.contains(UInt8(ascii: "/")) { return .failure(.containsSlash) }
-            if bytes.contains(0) { return .failure(.containsNUL) }
-            if bytes.count <= 2, bytes.allSatisfy({ $0 == UInt8(ascii: ".") }) { return .failure(.dots) }
-            return .success(Array(bytes))
+            Self.fault(of: bytes).map { .failure($0) } ?? .success(Array(bytes))
         }.get()
     }
 
-    /// Of a C string, on the path of every request that has a name.
+    /// Of a C string: for every request that has a name, so without anything generic.
     package init(cString: UnsafePointer<CChar>) throws(NameError) {
         var count = 0
-        while cString[count] != 0 {
-            if cString[count] == CChar(bitPattern: UInt8(ascii: "/")) { throw .containsSlash }
-            count += 1
-            if count > 255 { throw .tooLong }
+        while count <= 255, cString[count] != 0 { count += 1 }
+        let bytes = UnsafeRawBufferPointer(start: cString, count: count)
+        if let fault = Self.fault(of: bytes) { throw fault }
+        self.bytes = Array(bytes)
+    }
+
+    private static func fault(of bytes: UnsafeRawBufferPointer) -> NameError? {
+        if bytes.isEmpty { return .empty }
+        if bytes.count > 255 { return .tooLong }
+        for byte in bytes {
+            if byte == UInt8(ascii: "/") { return .containsSlash }
+            if byte == 0 { return .containsNUL }
         }
-        guard count > 0 else { throw .empty }
-        let dot = CChar(bitPattern: UInt8(ascii: "."))
-        if count <= 2, cString[0] == dot, cString[count - 1] == dot { throw .dots }
-        bytes = [UInt8](unsafeUninitializedCapacity: count) { room, filled in
-            UnsafeMutableRawBufferPointer(room).copyMemory(from: UnsafeRawBufferPointer(start: cString, count: count))
-            filled = count
-        }
+        if bytes.count <= 2, bytes.allSatisfy({ $0 == UInt8(ascii: ".") }) { return .dots }
+        return nil
     }
 
     package init(_ text: String) throws(NameError) { try self.init(bytes: Array(text.utf8)) }
