@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// The product as a person uses it: the release build, real mounts, real processes, real servers.
@@ -6,3 +7,14 @@ import Testing
 /// of its own, which ends with it.
 @Suite(.serialized)
 enum MountTests {}
+
+/// What a folder holds; the test is told what differs.
+func expectTree(
+    _ folder: String,
+    is right: Tree,
+    _ comment: Comment? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    let differences = try Tree(folder).differences(from: right)
+    #expect(differences == [], comment, sourceLocation: sourceLocation)
+}

@@ -14,8 +14,8 @@ extension MountTests {
                 try b.sync(limit: .seconds(300))
                 let original = try Tree(source)
                 #expect(try Tree(b.mountPoint, readingContents: false).paths == original.paths)
-                #expect(try Tree(b.mountPoint).differences(from: original) == [])
-                #expect(try Tree(a.mountPoint).differences(from: original) == [])
+                try expectTree(b.mountPoint, is: original)
+                try expectTree(a.mountPoint, is: original)
             }
         }
 
@@ -90,7 +90,7 @@ extension MountTests {
                     try a.sync()
                     try b.sync()
                     // At this moment, without waiting.
-                    #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                    try expectTree(b.mountPoint, is: Tree(a.mountPoint))
                 }
             }
         }
@@ -129,7 +129,7 @@ extension MountTests {
                 )
                 try a.sync()
                 try b.sync()
-                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
                 #expect(try Tree(a.mountPoint).entries.count > 20)
             }
         }
@@ -154,7 +154,7 @@ extension MountTests {
                 )
                 try a.sync()
                 try b.sync()
-                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
                 try b.shell("rm -r folder")
                 try a.waitForAbsence(of: "folder")
             }
@@ -199,7 +199,7 @@ extension MountTests {
                 try a.sync()
                 try b.sync()
                 let duration = ContinuousClock.now - start
-                #expect(try Tree(b.mountPoint).differences(from: Tree(a.mountPoint)) == [])
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
                 #expect(duration < .seconds(30), "\(duration)")
             }
         }

@@ -6,7 +6,7 @@ extension Player {
     func name(_ step: Step) -> Outcome? {
         switch step {
         case .setMask(let mask):
-            umask(mask)
+            self.mask = mask
             return Outcome("set")
         case .enter(let name): return enter(name)
         case .leave:

@@ -17,6 +17,8 @@ final class Player {
     private let root: Int32
     private var entered: Int32?
     private var slots = [Int32?](repeating: nil, count: StepGenerator.slots)
+    /// The umask of what it does. The thread has it for no longer: threads that it makes unknowingly, of a pool, share the thread's.
+    var mask: mode_t = 0o022
     private var mappings = [Mapping?](repeating: nil, count: StepGenerator.mappings)
 
     init(folder: String) throws { root = try Files.open(folder, O_RDONLY | O_DIRECTORY) }
@@ -34,6 +36,8 @@ final class Player {
 
     /// - Returns: nil for a step that concerns the mount alone.
     func perform(_ step: Step) -> Outcome? {
+        let usual = umask(mask)
+        defer { umask(usual) }
         switch step {
         case .open, .close, .lock, .describe, .setModeOf, .setTimesOf, .nameOpen, .synchronize: return handle(step)
         case .read, .write, .readAt, .writeAt, .seek, .setSize, .allocate, .copy: return transfer(step)
