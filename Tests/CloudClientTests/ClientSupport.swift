@@ -25,8 +25,9 @@ extension Credentials {
 }
 
 /// Runs a test against a server that answers in a given way, and ends both whatever happens.
+/// - Parameter limits: long ones, unless a test is about them: a machine that runs many tests may leave one alone for half a minute.
 func withClient<Result>(
-    limits: Transport.TimeLimits = .init(),
+    limits: Transport.TimeLimits = .init(connect: .seconds(60), idle: .minutes(5)),
     answer: @escaping @Sendable (StubServer.Request) -> StubServer.Answer,
     _ body: (CloudClient, StubServer) async throws -> Result
 ) async throws -> Result {

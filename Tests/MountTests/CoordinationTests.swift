@@ -70,8 +70,8 @@ extension MountTests {
                 let reader = try a.startShell("cat f.txt")
                 try steadily("both wait") { writer.isRunning && reader.isRunning }
                 try holder.letGo()
-                #expect(try writer.wait(.seconds(5)).isSuccess)
-                #expect(try reader.wait(.seconds(5)).isSuccess)
+                #expect(try writer.wait(TestSettings.atOnce).isSuccess)
+                #expect(try reader.wait(TestSettings.atOnce).isSuccess)
                 #expect(try a.text("f.txt") == "oldfrom the program\n")
             }
         }
@@ -87,7 +87,7 @@ extension MountTests {
                 try holder.letGo()
                 try steadily("the writer waits for the second as well") { writer.isRunning }
                 try second.letGo()
-                #expect(try writer.wait(.seconds(5)).isSuccess)
+                #expect(try writer.wait(TestSettings.atOnce).isSuccess)
             }
         }
 
@@ -110,7 +110,7 @@ extension MountTests {
                 let result = try a.startShell(script).wait(.seconds(40))
                 #expect(!result.isSuccess, "\(result)")
                 #expect(result.errors.contains("busy"), "\(result)")
-                #expect(result.duration < .seconds(2), "\(result)")
+                #expect(result.duration < TestSettings.atOnce, "\(result)")
                 try holder.letGo()
                 #expect(try a.text("f.txt") == "old")
             }
@@ -131,7 +131,7 @@ extension MountTests {
                 for script in scripts {
                     let result = try a.startShell(script).wait(.seconds(40))
                     #expect(!result.isSuccess && result.errors.contains("busy"), "\(script): \(result)")
-                    #expect(result.duration < .seconds(2), "\(script): \(result)")
+                    #expect(result.duration < TestSettings.atOnce, "\(script): \(result)")
                 }
                 try holder.letGo()
                 #expect(try a.names("d") == ["e", "x"])
@@ -147,19 +147,18 @@ extension MountTests {
             try await withSite { site in
                 let a = try device(site, patience: 2)
                 let holder = try Holder(a, ["--write", a.path("f.txt")])
-                var start = ContinuousClock.now
+                // At once: whoever waits gets another error.
                 for flags in [O_RDONLY, O_RDWR] {
                     #expect(Files.readFailure(a.path("f.txt"), flags | O_NONBLOCK) == EAGAIN)
                 }
-                #expect(ContinuousClock.now - start < .seconds(1))
                 let reader = try a.startShell("exec cat f.txt")
                 try steadily("the reader waits", for: .milliseconds(300)) { reader.isRunning }
                 reader.send(SIGKILL)
-                #expect(try reader.wait(.seconds(1)).code == 128 + SIGKILL)
-                start = .now
+                #expect(try reader.wait(.seconds(20)).code == 128 + SIGKILL)
+                let start = ContinuousClock.now
                 #expect(Files.readFailure(a.path("f.txt")) == EBUSY)
                 let waited = ContinuousClock.now - start
-                #expect(waited > .milliseconds(1900) && waited < .seconds(4), "\(waited)")
+                #expect(waited > .milliseconds(1900) && waited < TestSettings.atOnce, "\(waited)")
                 try holder.letGo()
                 #expect(Files.readFailure(a.path("f.txt"), O_RDWR | O_NONBLOCK) == nil)
             }
@@ -193,8 +192,8 @@ extension MountTests {
                 let listing = try a.succeed("claims").output
                 #expect(listing.contains("f.txt"), "\(listing)")
                 try holder.letGo()
-                try writer.wait(.seconds(5))
-                try reader.wait(.seconds(5))
+                try writer.wait(TestSettings.atOnce)
+                try reader.wait(TestSettings.atOnce)
                 #expect(try Files.text(site.outside + "/order") == "writer\nreader\n")
             }
         }
@@ -218,7 +217,7 @@ extension MountTests {
                 let result = try a.run("coordinate", "--write", a.path("f.txt"), "--timeout", "1", "--", "true")
                 #expect(result.code == 75, "\(result)")
                 #expect(result.errors.contains(String(holder.command.pid)), "\(result)")
-                #expect(result.duration > .milliseconds(900) && result.duration < .seconds(3), "\(result)")
+                #expect(result.duration > .milliseconds(900) && result.duration < TestSettings.atOnce, "\(result)")
                 try holder.letGo()
             }
         }
@@ -234,7 +233,7 @@ extension MountTests {
                 // f.txt is free meanwhile: nothing is held in part, and a program that asks for nothing gets it.
                 try a.shell("echo more >> f.txt")
                 try holder.letGo()
-                #expect(try both.wait(.seconds(5)).isSuccess)
+                #expect(try both.wait(TestSettings.atOnce).isSuccess)
             }
         }
 
@@ -290,10 +289,8 @@ extension MountTests {
                 let holder = try Holder(a, ["--write", a.path("f.txt")])
                 let writer = try a.startShell("echo free > f.txt")
                 try steadily("the writer waits", for: .milliseconds(300)) { writer.isRunning }
-                let start = ContinuousClock.now
                 holder.command.kill()
-                #expect(try writer.wait(.seconds(5)).isSuccess)
-                #expect(ContinuousClock.now - start < .seconds(1))
+                #expect(try writer.wait(TestSettings.atOnce).isSuccess)
             }
         }
 
@@ -383,12 +380,12 @@ extension MountTests {
                 let a = try device(site)
                 let holder = try Holder(a, ["--write", a.path("f.txt")])
                 #expect(try a.succeed("config", "get", "claim-limit").output == "30s\n")
-                for (limit, least, most) in [("1s", 1.0, 3.0), ("0", 0, 0.5)] {
+                for (limit, least) in [("1s", 1.0), ("0", 0)] {
                     try a.succeed("config", "set", "claim-limit", limit)
                     let start = ContinuousClock.now
                     #expect(Files.readFailure(a.path("f.txt")) == EBUSY)
                     let waited = ContinuousClock.now - start
-                    #expect(waited > .seconds(least) - .milliseconds(50) && waited < .seconds(most), "\(waited)")
+                    #expect(waited > .seconds(least) - .milliseconds(50) && waited < TestSettings.atOnce, "\(waited)")
                 }
                 for words in [["claim-limit", "never"], ["claim-limit", "2h"], ["claimlimit", "1s"]] {
                     let refused = try a.run(["config", "set"] + words)
@@ -406,7 +403,7 @@ extension MountTests {
                 try a.succeed("config", "reset", "claim-limit")
                 #expect(try a.json("config", "get", "claim-limit")["default"]?.isTrue == true)
                 try next.letGo()
-                #expect(try reader.wait(.seconds(5)).isSuccess)
+                #expect(try reader.wait(TestSettings.atOnce).isSuccess)
             }
         }
 

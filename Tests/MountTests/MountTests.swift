@@ -16,5 +16,5 @@ func expectTree(
     sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
     let differences = try Tree(folder).differences(from: right)
-    #expect(differences == [], comment, sourceLocation: sourceLocation)
+    try #require(differences == [], comment, sourceLocation: sourceLocation)
 }

@@ -25,7 +25,7 @@ extension MountTests {
                 try a.write("hello", to: "a.txt")
                 let before = (try a.servicePID(), try a.serverPID())
                 let again = try a.succeed("up", a.mountPoint, limit: .seconds(20))
-                #expect(again.duration < .seconds(3), "\(again)")
+                #expect(again.duration < TestSettings.atOnce, "\(again)")
                 #expect((try a.servicePID(), try a.serverPID()) == before)
                 #expect(Mounts.points(under: a.mountPoint) == [a.mountPoint])
                 #expect(try a.text("a.txt") == "hello")

@@ -92,7 +92,7 @@ extension MountTests {
                     "\(signedOut)"
                 )
                 #expect(signedOut.output.contains("\(b.mountPoint) stays mounted"), "\(signedOut)")
-                #expect(signedOut.duration < .seconds(5), "\(signedOut)")
+                #expect(signedOut.duration < TestSettings.atOnce, "\(signedOut)")
                 #expect(Mounts.isMounted(b.mountPoint))
                 #expect(try b.run("identity").code == 1)
                 try Files.write("", to: go)
@@ -140,7 +140,7 @@ extension MountTests {
                 try steadily("they wait") { waiting.allSatisfy(\.isRunning) }
                 try b.succeed("sign-out")
                 for command in waiting {
-                    let result = try command.wait(.seconds(2))
+                    let result = try command.wait(TestSettings.atOnce)
                     #expect(result.errors.contains("Permission denied"), "\(result)")
                 }
                 try holder.letGo()

@@ -40,7 +40,7 @@ extension MountTests {
                 try bus.prepareForSleep(false)
                 try steadily("they wait") { waiting.allSatisfy { $0.failure == nil } }
                 try bus.prepareForSleep(true)
-                try eventually("all are sent away", within: .seconds(1)) {
+                try eventually("all are sent away", within: TestSettings.atOnce) {
                     waiting.allSatisfy { $0.failure == EINTR }
                 }
                 // Who asks again before the machine sleeps is not let wait; what is here is as ever.
@@ -51,7 +51,7 @@ extension MountTests {
                 #expect(try b.text("here.txt") == "here")
 
                 try bus.prepareForSleep(false)
-                try eventually("one waits again", within: .seconds(2)) {
+                try eventually("one waits again") {
                     let reader = try b.startShell("head -c 1 big.bin")
                     poll(nil, 0, 200)
                     defer { reader.kill() }

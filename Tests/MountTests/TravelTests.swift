@@ -102,7 +102,7 @@ extension MountTests {
                 try a.write("unsent", to: "a.txt")
                 let result = try a.run("sync")
                 #expect(result.code == 75, "\(result)")
-                #expect(result.duration < .seconds(5), "\(result)")
+                #expect(result.duration < TestSettings.atOnce, "\(result)")
                 #expect(try a.state(of: "a.txt") == "waiting")
                 try a.setOffline(false)
                 try a.sync()

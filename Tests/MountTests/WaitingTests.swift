@@ -7,9 +7,9 @@ extension MountTests {
     @Suite struct WaitingTests {
         private static let patience = 2
 
-        /// Whether something took about as long as one waits at most.
+        /// Whether something took as long as one waits at most, and not the usual 30 s.
         private func takesPatience(_ duration: Duration) -> Bool {
-            duration > .seconds(Self.patience) - .milliseconds(100) && duration < .seconds(Self.patience * 2)
+            duration > .seconds(Self.patience) - .milliseconds(100) && duration < TestSettings.atOnce
         }
 
         @Test func `a server that stops answering within a read ends it after a while, and what has come is kept`()
@@ -51,12 +51,11 @@ extension MountTests {
                 kill(try a.servicePID(), SIGSTOP)
                 let path = b.path("big.bin")
 
-                var start = ContinuousClock.now
+                // At once, as below: whoever waits gets another error.
                 for flags in [O_RDONLY, O_RDWR] { #expect(Files.readFailure(path, flags | O_NONBLOCK) == EAGAIN) }
-                #expect(ContinuousClock.now - start < .seconds(1))
 
                 let download = try b.start(["download", path])
-                start = .now
+                let start = ContinuousClock.now
                 #expect(Files.readFailure(path) == ETIMEDOUT)
                 let waited = ContinuousClock.now - start
                 #expect(takesPatience(waited), "\(waited)")
@@ -64,9 +63,7 @@ extension MountTests {
                 #expect(result.code == 75 && result.errors.contains("not yet uploaded by its author"), "\(result)")
 
                 try b.succeed("device", "revoke", author)
-                start = .now
                 for flags in [O_RDONLY, O_RDWR] { #expect(Files.readFailure(path, flags) == EHOSTDOWN) }
-                #expect(ContinuousClock.now - start < .seconds(1))
                 result = try b.run("download", path)
                 #expect(result.code == 1 && result.errors.contains(author), "\(result)")
                 #expect(try b.names() == ["big.bin"])

@@ -84,6 +84,14 @@ package enum Files {
         return lstat(path, &status) == 0
     }
 
+    /// Of a symbolic link.
+    package static func target(of path: String) throws -> String {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path, &target, target.count)
+        guard count >= 0 else { throw SystemError("reading the link", path, errno) }
+        return String(decoding: target[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     package static func status(_ path: String) throws -> stat {
         var status = stat()
         if lstat(path, &status) != 0 { throw SystemError("looking at", path, errno) }

@@ -12,6 +12,10 @@ package enum TestSettings {
         variable("UBIQUITY_TEST_HELPER") ?? package.appending(path: ".build/debug/ubiquity-passthrough-helper").path
     }
 
+    /// What does not wait is over within this, on a machine that has much else to do: waiting takes 30 s and more. How fast something is
+    /// no test tells, but `Tools/bench`.
+    package static let atOnce = Duration.seconds(10)
+
     private static var package: URL {
         URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     }

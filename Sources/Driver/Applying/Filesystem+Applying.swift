@@ -90,6 +90,10 @@ extension Filesystem {
             seen throws(MutationFailure) in
             guard seen.kind == .file else { throw .stale }
             guard let node = table.node(seen.key) else { throw .stale }
+            // Before the disk's size and times are those of a file that is being emptied.
+            node.becomesDataless(placeholder)
+            var isEvicted = false
+            defer { if !isEvicted { believeDisk(node) } }
             after = try failing { () throws(Errno) in
                 // Programs may come by another name, and a change to it is sent for each.
                 guard seen.status.st_nlink == 1 else { throw .tooManyLinks }
@@ -102,14 +106,23 @@ extension Filesystem {
                 let file = try replica.tree.openFile(in: descriptor.raw, name, expecting: seen.key, flags: O_RDWR)
                 return try PlaceholderOperations.evict(file.raw, as: placeholder)
             }
+            isEvicted = true
             table.advanceEpoch()
-            node.state.withLock { state in
-                state.facts.placeholder = placeholder
-                state.evictions += 1
-            }
+            // Once more: somebody may have read it from the disk meanwhile, before it was there.
+            node.becomesDataless(placeholder)
             notices.push(.attributes(node: node.id))
         }
         return MutationResult(state: after)
+    }
+
+    /// After something failed half-way.
+    private func believeDisk(_ node: Node) {
+        table.advanceEpoch()
+        guard let descriptor = try? descriptor(of: node), let seen = try? Observation(descriptor: descriptor.raw) else {
+            return
+        }
+        node.state.withLock { $0.facts = seen.facts }
+        notices.push(.attributes(node: node.id))
     }
 
     // MARK: Checking
@@ -197,6 +210,15 @@ extension Filesystem {
 
     func failing<Value>(_ body: () throws(Errno) -> Value) throws(MutationFailure) -> Value {
         do throws(Errno) { return try body() } catch { throw MutationFailure(error) }
+    }
+}
+
+extension Node {
+    fileprivate func becomesDataless(_ placeholder: Placeholder) {
+        state.withLock { state in
+            state.facts.placeholder = placeholder
+            state.evictions += 1
+        }
     }
 }
 

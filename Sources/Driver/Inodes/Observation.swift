@@ -40,8 +40,10 @@ struct Observation {
 
     /// - Parameter name: empty for the descriptor's own inode.
     init(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) {
+        // First: a file that becomes whole loses its attribute last, so what follows is right without it; with it, nothing else counts.
+        let facts = try Self.facts(in: directory, name)
         (sighting, status) = try Self.look(in: directory, name)
-        facts = try Self.facts(in: directory, name, sighting.kind)
+        self.facts = facts
     }
 
     init(descriptor: Int32) throws(Errno) { try self.init(in: descriptor, "") }
@@ -65,17 +67,14 @@ struct Observation {
 
     private static func facts(
         in directory: Int32,
-        _ name: UnsafePointer<CChar>,
-        _ kind: LocalKind
+        _ name: UnsafePointer<CChar>
     ) throws(Errno) -> Node.Facts {
         var facts = Node.Facts()
-        // Only these carry attributes of ours. Folders' are of the mode alone, which root needs not hide.
-        guard kind == .file || (kind == .folder && geteuid() != 0) else { return facts }
         guard try hasOwn(in: directory, name) else { return facts }
         if let bytes = try value(in: directory, name, ExtendedAttributes.mode), bytes.count == 2 {
             facts.mode = (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) & 0o7777
         }
-        if kind == .file, let bytes = try value(in: directory, name, ExtendedAttributes.placeholder) {
+        if let bytes = try value(in: directory, name, ExtendedAttributes.placeholder) {
             guard let placeholder = Placeholder(encoded: bytes) else { throw .unreadablePlaceholder }
             facts.placeholder = placeholder
         }

@@ -123,7 +123,12 @@ extension Filesystem {
                 if seen.kind == .folder, folder.id != NodeTable.stagingID {
                     replica.folders.insert(seen.key, parent: folder.key, name: itemName)
                 }
-                return .entry(entry(node, seen.status, isStaged: folder.id == NodeTable.stagingID))
+                let isStaged = folder.id == NodeTable.stagingID
+                // Whole since it was looked at: what was seen then is of a file that was being filled.
+                if seen.facts.placeholder != nil, !node.isDataless {
+                    return .entry(entry(node, try status(of: node), isStaged: isStaged))
+                }
+                return .entry(entry(node, seen.status, isStaged: isStaged))
             }
         }
     }

@@ -18,7 +18,7 @@ import Testing
     private func judge(_ gate: MaterializationGate, _ thread: Int32) throws -> Bool {
         let answers = Mutex<[Bool]>([])
         gate.judge(thread) { answer in answers.withLock { $0.append(answer) } }
-        try eventually("the gate answers", within: .seconds(5)) { answers.withLock { !$0.isEmpty } }
+        try eventually("the gate answers") { answers.withLock { !$0.isEmpty } }
         // Once, and never again.
         return answers.withLock { $0 } == [true]
     }
@@ -36,7 +36,7 @@ import Testing
             try succeed("cp", "/bin/dash", folder + "/baloo_file")
             let parent = try Command([folder + "/baloo_file", "-c", "sleep 100 & echo $!; wait"])
             defer { for command in [denied, allowed, parent] { command.kill() } }
-            try eventually("the child runs", within: .seconds(5)) { parent.outputSoFar.hasSuffix("\n") }
+            try eventually("the child runs") { parent.outputSoFar.hasSuffix("\n") }
             let child = try #require(Int32(parent.outputSoFar.dropLast()))
             let gate = gate()
             #expect(try !judge(gate, denied.pid))
@@ -82,7 +82,7 @@ import Testing
             let gate = gate()
             #expect(try judge(gate, command.pid))
             try Files.append("go\n", to: fifo)
-            try eventually("it has executed the other one", within: .seconds(5)) {
+            try eventually("it has executed the other one") {
                 ProcessTable.program(of: command.pid) == "restic"
             }
             #expect(try !judge(gate, command.pid))

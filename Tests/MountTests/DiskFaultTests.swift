@@ -1,0 +1,165 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// At one call out of all that change the disk, the service dies, or the disk fails: for some of these calls each time, for every one
+    /// with `UBIQUITY_TEST_FULL=1`.
+    ///
+    /// The calls are counted, refused and made deadly by strace, so the service is the one that people run. What the kernel had not written
+    /// when the *machine* dies is the simulator's subject.
+    @Suite struct DiskFaultTests {
+        enum Fault: String, CaseIterable {
+            case death, error, full
+
+            /// What happens at the call with this number, for strace.
+            func injection(at number: Int) -> String {
+                switch self {
+                case .death: "signal=KILL:when=\(number)"
+                case .error: "error=EIO:when=\(number)"
+                case .full: "error=ENOSPC:when=\(number)..\(number + 30)"
+                }
+            }
+        }
+
+        @Test(.enabled(if: geteuid() == 0, "strace needs root"), .timeLimit(.minutes(60)), arguments: Fault.allCases)
+        func `whatever call fails, each file is the old or the new one, and all comes to rest`(fault: Fault)
+            async throws
+        {
+            let seed = TestSettings.seed
+            print("UBIQUITY_TEST_SEED=\(seed)")
+            try await withSite(limit: .seconds(TestSettings.isFullSize ? 3500 : 400)) { site in
+                let (a, b) = try site.pair()
+                let count = try History(0, a, b).countedCalls()
+                // Fewer, and something was not traced.
+                try #require(count > 40, "\(count) calls change the disk")
+                var random = SeededGenerator(seed: seed)
+                let all = Array(1...count)
+                let numbers = TestSettings.isFullSize ? all : Array(all.shuffled(using: &random).prefix(TestSettings.kills / 2))
+                var hits = 0
+                for (round, number) in numbers.enumerated() {
+                    let history = try History(round + 1, a, b)
+                    if try history.run(with: fault.injection(at: number)) { hits += 1 }
+                    try history.check("\(fault) at call \(number) of \(count)")
+                }
+                print("\(fault): \(hits) of \(numbers.count) calls hit, out of \(count)")
+                #expect(hits * 2 >= numbers.count, "\(hits) of \(numbers.count)")
+            }
+        }
+    }
+}
+
+/// What one person does on two devices, in a folder of its own, while B's disk fails.
+private final class History {
+    /// One thing that a program does on B, and how to see that it has been done, or not at all.
+    private struct Step {
+        let script: String
+        let path: String
+        let old: String?
+        let new: String?
+    }
+
+    private static let steps = [
+        Step(script: "printf v2 > .doc~; sync .doc~; mv .doc~ doc; sync .", path: "doc", old: "v1", new: "v2"),
+        Step(script: "printf +l2 >> log; sync log", path: "log", old: "l1", new: "l1+l2"),
+        Step(script: "mkdir made; printf new > made/file; sync made/file made .", path: "made/file", old: nil, new: "new"),
+        Step(script: "mv tree moved; sync .", path: "moved/in/file", old: nil, new: "kept"),
+        Step(script: "rm gone; sync .", path: "gone", old: "gone", new: nil),
+        Step(script: "ln -sfn other link; sync .", path: "link", old: "target", new: "other"),
+    ]
+
+    /// The calls that change a disk. Without `write`, which a service needs for its sockets, too; databases and contents use others.
+    private static let calls = [
+        "fsync", "fdatasync", "syncfs", "sync_file_range", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat",
+        "rmdir", "mkdir", "mkdirat", "symlinkat", "truncate", "ftruncate", "fallocate", "setxattr", "lsetxattr", "fsetxattr",
+        "removexattr", "lremovexattr", "fremovexattr", "pwrite64", "pwritev", "copy_file_range", "utimensat", "chmod", "fchmod",
+        "fchmodat", "fchown", "fchownat",
+    ].joined(separator: ",")
+
+    private let folder: String
+    private let a: Device
+    private let b: Device
+    private let cold: [UInt8]
+    private var done: [Bool] = []
+
+    init(_ number: Int, _ a: Device, _ b: Device) throws {
+        folder = "r\(number)"
+        (self.a, self.b) = (a, b)
+        cold = randomBytes(300_000)
+        try a.shell(
+            """
+            mkdir -p \(folder)/tree/in; cd \(folder)
+            printf v1 > doc; printf l1 > log; printf kept > tree/in/file; printf gone > gone; ln -s target link; printf t1 > theirs
+            """
+        )
+        try a.write(cold, to: "\(folder)/cold")
+        try a.sync()
+        try b.sync()
+        try b.succeed("download", b.path(folder))
+    }
+
+    /// How many calls change the disk when nothing fails.
+    func countedCalls() throws -> Int {
+        let log = b.site.outside + "/calls"
+        try trace(["-o", log]) { self.act() }
+        try check("nothing failed")
+        return try Files.text(log).split(separator: "\n").count { $0.contains("(") && !$0.contains("resumed>") }
+    }
+
+    /// - Returns: whether something was hit.
+    func run(with injection: String) throws -> Bool {
+        let log = b.site.outside + "/calls"
+        try trace(["-o", log, "-e", "inject=\(Self.calls):\(injection)"]) { self.act() }
+        let isDead = b.servicePIDs.isEmpty
+        if isDead { try b.up() }
+        return try isDead || Files.text(log).contains("(INJECTED)")
+    }
+
+    /// Everything that was done and said to be on the disk is there, everything else was done or was not, and both have the same.
+    func check(_ what: String) throws {
+        for device in [b, a, b] { try device.sync(limit: .seconds(60)) }
+        for device in [a, b] {
+            for (index, step) in Self.steps.enumerated() {
+                let found = text(device, step.path)
+                let isDone = index < done.count && done[index]
+                let isRight = found == step.new || (!isDone && found == step.old)
+                try #require(isRight, "\(what), on \(device.name): after `\(step.script)` (done: \(isDone)) \(step.path) is \(found ?? "absent")")
+            }
+            try #require(text(device, "tree/in/file") == (text(device, "moved/in/file") == nil ? "kept" : nil), "\(what)")
+            try #require(text(device, "theirs") == "t2", "\(what), on \(device.name)")
+            try #require(try Files.read(device.path("\(folder)/cold")) == cold, "\(what), on \(device.name)")
+        }
+        try expectTree(b.mountPoint, is: Tree(a.mountPoint), "\(what)")
+        let conflicts = try a.conflicts()
+        try #require(conflicts == [], "\(what)")
+    }
+
+    private func text(_ device: Device, _ name: String) -> String? {
+        let path = device.path("\(folder)/\(name)")
+        return (try? Files.target(of: path)) ?? (try? Files.text(path))
+    }
+
+    /// Each step may fail, and so may all from one on.
+    private func act() {
+        done = Self.steps.map { step in (try? b.shell("cd \(folder); \(step.script)", limit: .seconds(30))) != nil }
+        // What travels, comes and goes is tried at the same time.
+        _ = try? a.shell("cd \(folder); printf t2 > theirs")
+        _ = try? a.run("sync", "--timeout", "20")
+        _ = try? b.run("sync", "--timeout", "5")
+        _ = try? b.run("evict", b.path("\(folder)/cold"))
+        _ = try? b.startShell("cat \(folder)/cold").wait(.seconds(30))
+    }
+
+    private func trace(_ words: [String], _ body: () -> Void) throws {
+        let service = try b.servicePID()
+        let strace = try b.site.start(["strace", "-f", "-p", "\(service)", "-e", "trace=\(Self.calls)"] + words)
+        try eventually("strace is attached") {
+            guard strace.isRunning else { throw TestFailure("\(try strace.wait())") }
+            return strace.errorsSoFar.contains("attached")
+        }
+        body()
+        // It lets go of the service.
+        strace.send(SIGINT)
+        _ = try strace.wait(.seconds(20))
+    }
+}
