@@ -4,7 +4,7 @@ import Testing
 
 extension MountTests {
     /// At one call out of all that change the disk, the service dies, or the disk fails: for some of these calls each time, for every one
-    /// with `UBIQUITY_TEST_FULL=1`.
+    /// with `UBIQUITY_TEST_FULL=1` (the first thread that makes its Nth call of a kind, for every kind and N).
     ///
     /// The calls are counted, refused and made deadly by strace, so the service is the one that people run. What the kernel had not written
     /// when the *machine* dies is the simulator's subject.
@@ -12,45 +12,56 @@ extension MountTests {
         enum Fault: String, CaseIterable {
             case death, error, full
 
-            /// What happens at the call with this number, for strace.
-            func injection(at number: Int) -> String {
+            /// What happens at a call, for strace.
+            func injection(at call: History.Call) -> String {
                 switch self {
-                case .death: "signal=KILL:when=\(number)"
-                case .error: "error=EIO:when=\(number)"
-                case .full: "error=ENOSPC:when=\(number)..\(number + 30)"
+                case .death: "inject=\(call.name):signal=KILL:when=\(call.number)"
+                case .error: "inject=\(call.name):error=EIO:when=\(call.number)"
+                case .full: "inject=\(History.calls):error=ENOSPC:when=\(call.number)..\(call.number + 30)"
                 }
             }
         }
 
         @Test(.enabled(if: geteuid() == 0, "strace needs root"), .timeLimit(.minutes(60)), arguments: Fault.allCases)
-        func `whatever call fails, each file is the old or the new one, and all comes to rest`(fault: Fault)
+        func `whatever call fails, each file is the old or the new one, and all comes to rest`(
+            fault: Fault
+        )
             async throws
         {
             let seed = TestSettings.seed
             print("UBIQUITY_TEST_SEED=\(seed)")
             try await withSite(limit: .seconds(TestSettings.isFullSize ? 3500 : 400)) { site in
                 let (a, b) = try site.pair()
-                let count = try History(0, a, b).countedCalls()
+                let all = try History(0, a, b).countedCalls()
                 // Fewer, and something was not traced.
-                try #require(count > 40, "\(count) calls change the disk")
+                try #require(all.count > 40, "\(all)")
                 var random = SeededGenerator(seed: seed)
-                let all = Array(1...count)
-                let numbers = TestSettings.isFullSize ? all : Array(all.shuffled(using: &random).prefix(TestSettings.kills / 2))
+                let calls =
+                    TestSettings.isFullSize ? all : Array(all.shuffled(using: &random).prefix(TestSettings.kills / 2))
                 var hits = 0
-                for (round, number) in numbers.enumerated() {
+                for (round, call) in calls.enumerated() {
                     let history = try History(round + 1, a, b)
-                    if try history.run(with: fault.injection(at: number)) { hits += 1 }
-                    try history.check("\(fault) at call \(number) of \(count)")
+                    if try history.run(with: fault.injection(at: call)) { hits += 1 }
+                    try history.check("\(fault) at \(call.name) \(call.number)")
                 }
-                print("\(fault): \(hits) of \(numbers.count) calls hit, out of \(count)")
-                #expect(hits * 2 >= numbers.count, "\(hits) of \(numbers.count)")
+                print("\(fault): \(hits) of \(calls.count) calls hit, out of \(all.count)")
+                // Which thread does what differs from time to time.
+                #expect(hits * 3 >= calls.count, "\(hits) of \(calls.count)")
             }
         }
     }
 }
 
 /// What one person does on two devices, in a folder of its own, while B's disk fails.
-private final class History {
+final class History {
+    /// A thread's Nth call of a kind.
+    struct Call: Hashable, Comparable {
+        var name: String
+        var number: Int
+
+        static func < (left: Call, right: Call) -> Bool { (left.name, left.number) < (right.name, right.number) }
+    }
+
     /// One thing that a program does on B, and how to see that it has been done, or not at all.
     private struct Step {
         let script: String
@@ -62,17 +73,25 @@ private final class History {
     private static let steps = [
         Step(script: "printf v2 > .doc~; sync .doc~; mv .doc~ doc; sync .", path: "doc", old: "v1", new: "v2"),
         Step(script: "printf +l2 >> log; sync log", path: "log", old: "l1", new: "l1+l2"),
-        Step(script: "mkdir made; printf new > made/file; sync made/file made .", path: "made/file", old: nil, new: "new"),
+        Step(
+            script: "mkdir made; printf new > made/file; sync made/file made .",
+            path: "made/file",
+            old: nil,
+            new: "new"
+        ),
         Step(script: "mv tree moved; sync .", path: "moved/in/file", old: nil, new: "kept"),
         Step(script: "rm gone; sync .", path: "gone", old: "gone", new: nil),
         Step(script: "ln -sfn other link; sync .", path: "link", old: "target", new: "other"),
     ]
 
     /// The calls that change a disk. Without `write`, which a service needs for its sockets, too; databases and contents use others.
-    private static let calls = [
-        "fsync", "fdatasync", "syncfs", "sync_file_range", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat",
-        "rmdir", "mkdir", "mkdirat", "symlinkat", "truncate", "ftruncate", "fallocate", "setxattr", "lsetxattr", "fsetxattr",
-        "removexattr", "lremovexattr", "fremovexattr", "pwrite64", "pwritev", "copy_file_range", "utimensat", "chmod", "fchmod",
+    static let calls = [
+        "fsync", "fdatasync", "syncfs", "sync_file_range", "rename", "renameat", "renameat2", "link", "linkat",
+        "unlink", "unlinkat",
+        "rmdir", "mkdir", "mkdirat", "symlinkat", "truncate", "ftruncate", "fallocate", "setxattr", "lsetxattr",
+        "fsetxattr",
+        "removexattr", "lremovexattr", "fremovexattr", "pwrite64", "pwritev", "copy_file_range", "utimensat", "chmod",
+        "fchmod",
         "fchmodat", "fchown", "fchownat",
     ].joined(separator: ",")
 
@@ -98,18 +117,31 @@ private final class History {
         try b.succeed("download", b.path(folder))
     }
 
-    /// How many calls change the disk when nothing fails.
-    func countedCalls() throws -> Int {
+    /// All calls that change the disk when nothing fails.
+    func countedCalls() throws -> [Call] {
         let log = b.site.outside + "/calls"
         try trace(["-o", log]) { self.act() }
         try check("nothing failed")
-        return try Files.text(log).split(separator: "\n").count { $0.contains("(") && !$0.contains("resumed>") }
+        var counts: [Substring: [Substring: Int]] = [:]
+        var calls: Set<Call> = []
+        let names = Set(Self.calls.split(separator: ","))
+        for line in try Files.text(log).split(separator: "\n") {
+            // `THREAD NAME(…`; what was interrupted by others, or is none of these, has no such name.
+            let words = line.split(separator: " ", maxSplits: 1)
+            guard words.count == 2, let end = words[1].firstIndex(of: "("), names.contains(words[1][..<end]) else {
+                continue
+            }
+            let name = words[1][..<end]
+            counts[words[0], default: [:]][name, default: 0] += 1
+            calls.insert(Call(name: String(name), number: counts[words[0]]?[name] ?? 0))
+        }
+        return calls.sorted()
     }
 
     /// - Returns: whether something was hit.
     func run(with injection: String) throws -> Bool {
         let log = b.site.outside + "/calls"
-        try trace(["-o", log, "-e", "inject=\(Self.calls):\(injection)"]) { self.act() }
+        try trace(["-o", log, "-e", injection]) { self.act() }
         let isDead = b.servicePIDs.isEmpty
         if isDead { try b.up() }
         return try isDead || Files.text(log).contains("(INJECTED)")
@@ -123,9 +155,15 @@ private final class History {
                 let found = text(device, step.path)
                 let isDone = index < done.count && done[index]
                 let isRight = found == step.new || (!isDone && found == step.old)
-                try #require(isRight, "\(what), on \(device.name): after `\(step.script)` (done: \(isDone)) \(step.path) is \(found ?? "absent")")
+                try #require(
+                    isRight,
+                    "\(what), on \(device.name): after `\(step.script)` (done: \(isDone)) \(step.path) is \(found ?? "absent")"
+                )
             }
-            try #require(text(device, "tree/in/file") == (text(device, "moved/in/file") == nil ? "kept" : nil), "\(what)")
+            try #require(
+                text(device, "tree/in/file") == (text(device, "moved/in/file") == nil ? "kept" : nil),
+                "\(what)"
+            )
             try #require(text(device, "theirs") == "t2", "\(what), on \(device.name)")
             try #require(try Files.read(device.path("\(folder)/cold")) == cold, "\(what), on \(device.name)")
         }
