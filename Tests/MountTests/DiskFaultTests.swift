@@ -41,7 +41,12 @@ extension MountTests {
                 var hits = 0
                 for (round, call) in calls.enumerated() {
                     let history = try History(round + 1, a, b)
-                    if try history.run(with: fault.injection(at: call)) { hits += 1 }
+                    let (isHit, isDead) = try history.run(with: fault.injection(at: call))
+                    if isHit { hits += 1 }
+                    try #require(
+                        !isDead || fault == .death,
+                        "\(fault) at \(call.name) \(call.number) has ended the service"
+                    )
                     try history.check("\(fault) at \(call.name) \(call.number)")
                 }
                 print("\(fault): \(hits) of \(calls.count) calls hit, out of \(all.count)")
@@ -68,6 +73,8 @@ final class History {
         let path: String
         let old: String?
         let new: String?
+        /// What may be seen of a step that was not done: a file is made before something is written to it.
+        var half: String? = nil
     }
 
     private static let steps = [
@@ -77,7 +84,8 @@ final class History {
             script: "mkdir made; printf new > made/file; sync made/file made .",
             path: "made/file",
             old: nil,
-            new: "new"
+            new: "new",
+            half: ""
         ),
         Step(script: "mv tree moved; sync .", path: "moved/in/file", old: nil, new: "kept"),
         Step(script: "rm gone; sync .", path: "gone", old: "gone", new: nil),
@@ -127,24 +135,22 @@ final class History {
         let names = Set(Self.calls.split(separator: ","))
         for line in try Files.text(log).split(separator: "\n") {
             // `THREAD NAME(…`; what was interrupted by others, or is none of these, has no such name.
-            let words = line.split(separator: " ", maxSplits: 1)
-            guard words.count == 2, let end = words[1].firstIndex(of: "("), names.contains(words[1][..<end]) else {
-                continue
-            }
-            let name = words[1][..<end]
+            let words = line.split(maxSplits: 2, whereSeparator: { $0 == " " || $0 == "(" })
+            guard words.count == 3, names.contains(words[1]) else { continue }
+            let name = words[1]
             counts[words[0], default: [:]][name, default: 0] += 1
             calls.insert(Call(name: String(name), number: counts[words[0]]?[name] ?? 0))
         }
         return calls.sorted()
     }
 
-    /// - Returns: whether something was hit.
-    func run(with injection: String) throws -> Bool {
+    /// - Returns: whether something was hit, and whether the service died of it.
+    func run(with injection: String) throws -> (isHit: Bool, isDead: Bool) {
         let log = b.site.outside + "/calls"
         try trace(["-o", log, "-e", injection]) { self.act() }
         let isDead = b.servicePIDs.isEmpty
         if isDead { try b.up() }
-        return try isDead || Files.text(log).contains("(INJECTED)")
+        return (try isDead || Files.text(log).contains("(INJECTED)"), isDead)
     }
 
     /// Everything that was done and said to be on the disk is there, everything else was done or was not, and both have the same.
@@ -154,7 +160,8 @@ final class History {
             for (index, step) in Self.steps.enumerated() {
                 let found = text(device, step.path)
                 let isDone = index < done.count && done[index]
-                let isRight = found == step.new || (!isDone && found == step.old)
+                let isRight =
+                    found == step.new || (!isDone && (found == step.old || (found != nil && found == step.half)))
                 try #require(
                     isRight,
                     "\(what), on \(device.name): after `\(step.script)` (done: \(isDone)) \(step.path) is \(found ?? "absent")"

@@ -88,6 +88,23 @@ import UbiquityModel
         #expect(try database.cloudOnly(at: below[2].place) == below[2])
     }
 
+    /// The answer to a commit was lost with the service, and the file was renamed over another: nobody asks for that name again.
+    @Test func `what this device has sent without an answer is pending until it is known what became of it`() throws {
+        let (top, _) = try listed()
+        let own = try remoteFile(9, "own", in: top.id)
+        let sent = SentRevision(revision: .random(), content: nil)
+        try database.write(sending: [(item: own.id, sent: sent)])
+        #expect(try database.differing(limit: 10) == [])
+        try database.write(remote: [own], position: nil)
+        #expect(try database.differing(limit: 10) == [own.id])
+        // Answered with nothing of it here: it is the cloud's alone, like all that was never here.
+        var changes = SyncedChanges()
+        changes.answered = [own.id]
+        try database.apply(changes)
+        #expect(try database.differing(limit: 10) == [])
+        #expect(try database.cloudOnly(at: own.place) == own)
+    }
+
     @Test func `a new folder of an unpopulated one is unpopulated, a deleted one is nothing`() throws {
         let (top, below) = try listed()
         let fresh = try folder(7, "fresh", in: below[1].id)

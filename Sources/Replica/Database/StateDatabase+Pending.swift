@@ -46,7 +46,8 @@ extension StateDatabase {
 }
 
 enum PendingTable {
-    /// A deleted item of which nothing is synced is as good as none; one in an unpopulated folder stays in the cloud until somebody asks.
+    /// A deleted item of which nothing is synced is as good as none; one in an unpopulated folder stays in the cloud until somebody asks,
+    /// unless this device has sent it itself and does not know what became of that.
     private static let agrees = """
         SELECT EXISTS (
             SELECT 1 FROM remote AS r CROSS JOIN synced AS s ON s.id = r.id
@@ -55,7 +56,9 @@ enum PendingTable {
                 AND r.modified = s.modified AND r.mode = s.mode AND r.extended IS s.extended
         ) OR (
             NOT EXISTS (SELECT 1 FROM synced WHERE id = ?1) AND NOT EXISTS (
-                SELECT 1 FROM remote WHERE id = ?1 AND NOT deleted AND parent NOT IN (SELECT item FROM unpopulated)
+                SELECT 1 FROM remote WHERE id = ?1 AND NOT deleted AND (
+                    parent NOT IN (SELECT item FROM unpopulated) OR id IN (SELECT item FROM sending)
+                )
             )
         )
         """

@@ -36,6 +36,9 @@ extension StateDatabase {
 
 enum SendingTable {
     static func remove(_ database: Database, _ items: [ItemID]) throws {
-        for item in items { try database.run("DELETE FROM sending WHERE item = ?", [.identifier(item)]) }
+        for item in items {
+            try database.run("DELETE FROM sending WHERE item = ?", [.identifier(item)])
+            try PendingTable.refresh(database, item)
+        }
     }
 }

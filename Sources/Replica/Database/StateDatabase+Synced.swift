@@ -63,8 +63,9 @@ extension StateDatabase {
         try writing { database in
             for folder in unpopulated { try PopulationTable.insert(database, folder) }
             try RemoteTable.write(database, remote)
-            try SyncedTable.apply(database, changes)
+            // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered)
+            try SyncedTable.apply(database, changes)
             try ManifestTable.write(database, manifests)
         }
     }

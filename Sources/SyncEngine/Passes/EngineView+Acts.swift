@@ -38,7 +38,9 @@ extension EngineView: EngineDevice {
 
     func unlog(_ deletions: [DeletionEntry]) throws { try replica.deletions.remove(deletions) }
 
-    nonisolated(nonsending) func record(_ record: PassRecord) async throws { try await engine?.record(record) }
+    nonisolated(nonsending) func record(_ record: PassRecord) async throws {
+        try await engine?.recorded(record).get()
+    }
 
     // MARK: The backing tree
 
