@@ -9,6 +9,10 @@ extension MountTests {
     /// The calls are counted, refused and made deadly by strace, so the service is the one that people run. What the kernel had not written
     /// when the *machine* dies is the simulator's subject.
     @Suite struct DiskFaultTests {
+        enum Place: CaseIterable {
+            case device, server
+        }
+
         enum Fault: String, CaseIterable {
             case death, error, full
 
@@ -22,9 +26,15 @@ extension MountTests {
             }
         }
 
-        @Test(.enabled(if: geteuid() == 0, "strace needs root"), .timeLimit(.minutes(60)), arguments: Fault.allCases)
+        @Test(
+            .enabled(if: geteuid() == 0, "strace needs root"),
+            .timeLimit(.minutes(60)),
+            arguments: Fault.allCases,
+            Place.allCases
+        )
         func `whatever call fails, each file is the old or the new one, and all comes to rest`(
-            fault: Fault
+            fault: Fault,
+            place: Place
         )
             async throws
         {
@@ -32,24 +42,24 @@ extension MountTests {
             print("UBIQUITY_TEST_SEED=\(seed)")
             try await withSite(limit: .seconds(TestSettings.isFullSize ? 3500 : 400)) { site in
                 let (a, b) = try site.pair()
-                let all = try History(0, a, b).countedCalls()
+                let all = try History(0, a, b, place).countedCalls()
                 // Fewer, and something was not traced.
-                try #require(all.count > 40, "\(all)")
+                try #require(all.count > (place == .device ? 40 : 10), "\(all)")
                 var random = SeededGenerator(seed: seed)
                 let calls =
                     TestSettings.isFullSize ? all : Array(all.shuffled(using: &random).prefix(TestSettings.kills / 2))
                 var hits = 0
                 for (round, call) in calls.enumerated() {
-                    let history = try History(round + 1, a, b)
+                    let history = try History(round + 1, a, b, place)
                     let (isHit, isDead) = try history.run(with: fault.injection(at: call))
                     if isHit { hits += 1 }
                     try #require(
                         !isDead || fault == .death,
-                        "\(fault) at \(call.name) \(call.number) has ended the service"
+                        "\(fault) at \(call.name) \(call.number) has ended the \(place)"
                     )
-                    try history.check("\(fault) at \(call.name) \(call.number)")
+                    try history.check("\(fault) of the \(place) at \(call.name) \(call.number)")
                 }
-                print("\(fault): \(hits) of \(calls.count) calls hit, out of \(all.count)")
+                print("\(fault) of the \(place): \(hits) of \(calls.count) calls hit, out of \(all.count)")
                 // Which thread does what differs from time to time.
                 #expect(hits * 3 >= calls.count, "\(hits) of \(calls.count)")
             }
@@ -57,7 +67,7 @@ extension MountTests {
     }
 }
 
-/// What one person does on two devices, in a folder of its own, while B's disk fails.
+/// What one person does on two devices, in a folder of its own, while B's disk fails, or the server's.
 final class History {
     /// A thread's Nth call of a kind.
     struct Call: Hashable, Comparable {
@@ -106,12 +116,13 @@ final class History {
     private let folder: String
     private let a: Device
     private let b: Device
+    private let place: MountTests.DiskFaultTests.Place
     private let cold: [UInt8]
     private var done: [Bool] = []
 
-    init(_ number: Int, _ a: Device, _ b: Device) throws {
+    init(_ number: Int, _ a: Device, _ b: Device, _ place: MountTests.DiskFaultTests.Place) throws {
         folder = "r\(number)"
-        (self.a, self.b) = (a, b)
+        (self.a, self.b, self.place) = (a, b, place)
         cold = randomBytes(300_000)
         try a.shell(
             """
@@ -148,8 +159,8 @@ final class History {
     func run(with injection: String) throws -> (isHit: Bool, isDead: Bool) {
         let log = b.site.outside + "/calls"
         try trace(["-o", log, "-e", injection]) { self.act() }
-        let isDead = b.servicePIDs.isEmpty
-        if isDead { try b.up() }
+        let isDead = place == .device ? b.servicePIDs.isEmpty : a.serverPIDs.isEmpty
+        if isDead { try (place == .device ? b : a).up() }
         return (try isDead || Files.text(log).contains("(INJECTED)"), isDead)
     }
 
@@ -196,7 +207,7 @@ final class History {
     }
 
     private func trace(_ words: [String], _ body: () -> Void) throws {
-        let service = try b.servicePID()
+        let service = try place == .device ? b.servicePID() : a.serverPID()
         let strace = try b.site.start(["strace", "-f", "-p", "\(service)", "-e", "trace=\(Self.calls)"] + words)
         try eventually("strace is attached") {
             guard strace.isRunning else { throw TestFailure("\(try strace.wait())") }
