@@ -44,6 +44,31 @@ extension MountTests {
             }
         }
 
+        @Test func `a big file is read once to be sent`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.sync()
+                let size: Int64 = 128 * 1024 * 1024
+                let source = site.outside + "/big.bin"
+                try SampleTree.makeBigFile(at: source, size: size)
+                func bytesRead() throws -> Int64 {
+                    let text = String(decoding: try Files.read("/proc/\(try a.servicePID())/io"), as: UTF8.self)
+                    let words = text.split(whereSeparator: \.isWhitespace)
+                    guard let count = words.dropFirst().first.flatMap({ Int64($0) }) else { throw TestFailure(text) }
+                    return count
+                }
+                // What the driver reads of the kernel's requests does not count.
+                try a.succeed("offline", "on")
+                try a.shell("cp '\(source)' big.bin")
+                let before = try bytesRead()
+                try a.succeed("offline", "off")
+                try a.sync(limit: .seconds(120))
+                try a.sync(limit: .seconds(120))
+                let count = try bytesRead() - before
+                #expect(count >= size && count < size * 3 / 2, "\(count) bytes were read")
+            }
+        }
+
         @Test func `a read waits for what its author is sending, and ends when that is deleted`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()
