@@ -61,7 +61,8 @@ extension ContainerEngine {
     private func bringTogether(_ wanted: WantedContent) async throws(FillError) -> String {
         let (file, place, row) = (wanted.file, wanted.place, wanted.row)
         guard let content = file.content else { throw .gone }
-        let manifest = try await downloader.manifest(of: content, size: file.size)
+        let former: ContentID? = if case .file(let agreed)? = row?.content { agreed.content } else { nil }
+        let manifest = try await downloader.manifest(of: content, size: file.size, following: former)
         let (replica, key) = (replica, key)
         let prepared: (staged: StagedContent, lacking: [ChunkIndex.Entry])
         do {
