@@ -28,12 +28,15 @@ package protocol Cloud: Sendable {
     func feed(_ container: ContainerID, since: LogPosition?) -> AsyncThrowingStream<ChangesPage, any Error>
 
     /// Commits operations in order, each by itself, with the chunks of small contents.
-    /// - Parameter clock: this device's clock now: the server corrects edit times by the difference to its own.
+    /// - Parameters:
+    ///   - clock: this device's clock now: the server corrects edit times by the difference to its own.
+    ///   - bases: manifests that edits follow: what is new is sent as the difference to them, if the cloud has them too.
     func commit(
         _ container: ContainerID,
         operations: [ItemOperation],
         frames: [ChunkFrame],
-        clock: Timestamp
+        clock: Timestamp,
+        bases: [ItemID: KnownManifest]
     ) async throws(CloudError) -> CommitAnswer
 
     /// Which of these chunks the cloud lacks.
@@ -57,7 +60,12 @@ package protocol Cloud: Sendable {
     ) async throws(CloudError)
 
     /// The manifests of these contents; those that the cloud does not know are left out.
-    func manifests(_ container: ContainerID, contents: [ContentID]) async throws(CloudError) -> [ContentID: Manifest]
+    /// - Parameter base: one that is known here: what is much like it comes as the difference.
+    func manifests(
+        _ container: ContainerID,
+        contents: [ContentID],
+        base: KnownManifest?
+    ) async throws(CloudError) -> [ContentID: Manifest]
 
     /// Whether each revision is whole in the cloud, in order: asked before eviction.
     func confirm(
@@ -90,6 +98,17 @@ package protocol Cloud: Sendable {
     func signOut() async throws(CloudError)
 
     func invite(_ request: InvitationRequest) async throws(CloudError) -> Invitation
+}
+
+/// A manifest that is known here, and of which content it is.
+package struct KnownManifest: Hashable, Sendable {
+    package var content: ContentID
+    package var manifest: Manifest
+
+    package init(content: ContentID, manifest: Manifest) {
+        self.content = content
+        self.manifest = manifest
+    }
 }
 
 /// The answer to the first request of every connection.

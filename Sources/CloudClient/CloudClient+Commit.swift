@@ -8,9 +8,43 @@ extension CloudClient {
         _ container: ContainerID,
         operations: [ItemOperation],
         frames: [ChunkFrame],
-        clock: Timestamp
+        clock: Timestamp,
+        bases: [ItemID: KnownManifest] = [:]
     ) async throws(CloudError) -> CommitAnswer {
-        try await commit(container, operations, frames, clock, limit: CloudLimits.messageBytes)
+        if let message = differences(operations, frames, clock, bases) {
+            do throws(CloudError) {
+                return try await send(message, for: operations.count, to: container, isLarge: !frames.isEmpty)
+            } catch {
+                switch error {
+                // A base is not known there any more, or all of them are too much at once.
+                case .rejected(FailureCode.unknownBase.rawValue, _), .rejected(FailureCode.tooLarge.rawValue, _): break
+                default: throw error
+                }
+            }
+        }
+        return try await commit(container, operations, frames, clock, limit: CloudLimits.messageBytes)
+    }
+
+    /// The request with manifests as differences; `nil` if no manifest becomes shorter by that, or the server would not understand it.
+    private func differences(
+        _ operations: [ItemOperation],
+        _ frames: [ChunkFrame],
+        _ clock: Timestamp,
+        _ bases: [ItemID: KnownManifest]
+    ) -> [UInt8]? {
+        guard !bases.isEmpty, takesDifferences else { return nil }
+        let wires = operations.map { operation in
+            bases[operation.item].map { WireOperation(operation, base: $0.content, $0.manifest) }
+                ?? WireOperation(operation)
+        }
+        let made = zip(operations, wires).reduce(0) { count, pair in
+            guard pair.1.isBased, case .edit(_, _, _, let manifest, _) = pair.0.action else { return count }
+            return count + manifest.entries.count
+        }
+        guard made > 0, made <= ManifestDifference.longest,
+            let body = try? WireCommitRequest(wires, frames, clock).body, body.count <= CloudLimits.messageBytes
+        else { return nil }
+        return body
     }
 
     /// - Parameter limit: Of one request in bytes.

@@ -47,12 +47,13 @@ extension CloudClient {
 
     package func manifests(
         _ container: ContainerID,
-        contents: [ContentID]
+        contents: [ContentID],
+        base: KnownManifest? = nil
     ) async throws(CloudError) -> [ContentID: Manifest] {
         var result = [ContentID: Manifest]()
         var asked = Set<ContentID>()
         for part in slices(contents.filter { asked.insert($0).inserted }, of: CloudLimits.idsPerRequest) {
-            result.merge(try await manifestsPart(container, contents: part)) { first, _ in first }
+            result.merge(try await manifestsPart(container, contents: part, base)) { first, _ in first }
         }
         return result
     }
@@ -60,11 +61,12 @@ extension CloudClient {
     /// Halves the question until the manifests fit into one answer.
     private func manifestsPart(
         _ container: ContainerID,
-        contents: [ContentID]
+        contents: [ContentID],
+        _ base: KnownManifest?
     ) async throws(CloudError) -> [ContentID: Manifest] {
         let answer: WireManifestResponse
         do throws(CloudError) {
-            let request = WireManifestRequest(contents: contents)
+            let request = WireManifestRequest(contents: contents, base: base?.content)
             answer = try await send(
                 try .post(CloudRoute.path(container, .manifests), request),
                 WireManifestResponse.self
@@ -72,14 +74,14 @@ extension CloudClient {
         } catch {
             guard case .rejected(FailureCode.tooLarge.rawValue, _) = error, contents.count > 1 else { throw error }
             let half = contents.count / 2
-            let first = try await manifestsPart(container, contents: Array(contents[..<half]))
-            let second = try await manifestsPart(container, contents: Array(contents[half...]))
+            let first = try await manifestsPart(container, contents: Array(contents[..<half]), base)
+            let second = try await manifestsPart(container, contents: Array(contents[half...]), base)
             return first.merging(second) { first, _ in first }
         }
         return try decoding { () throws(WireError) in
             var result = [ContentID: Manifest]()
             for known in answer.answers {
-                if let (content, manifest) = try known.decoded() { result[content] = manifest }
+                if let (content, manifest) = try known.decoded(base: base?.manifest) { result[content] = manifest }
             }
             return result
         }

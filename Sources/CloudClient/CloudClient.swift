@@ -16,6 +16,8 @@ package final class CloudClient: Cloud {
     let logger: Logger
     /// Guards the credentials: `session` replaces them, every request reads the token. Held for that only.
     private let state: Mutex<Credentials>
+    /// Whether the server takes manifests as differences, as it said in the last session; older ones do not.
+    private let differences = Mutex(false)
 
     package convenience init(credentials: Credentials, logger: Logger) throws(CloudError) {
         try self.init(credentials: credentials, limits: Transport.TimeLimits(), logger: logger)
@@ -41,6 +43,8 @@ package final class CloudClient: Cloud {
     /// As of the last session.
     package var credentials: Credentials { state.withLock { $0 } }
 
+    var takesDifferences: Bool { differences.withLock { $0 } }
+
     /// Ends all requests with `.cancelled` and closes the connections.
     package func shutdown() async { await transport.shutdown() }
 
@@ -59,6 +63,7 @@ package final class CloudClient: Cloud {
         request.isRepeatable = false
         let answer = try await send(request, WireSessionResponse.self)
         guard !answer.nonce.isEmpty else { throw .malformed("a session without a nonce") }
+        differences.withLock { $0 = answer.manifestDifferences }
         let session = state.withLock { credentials in
             credentials.nonce = [UInt8](answer.nonce)
             if !answer.account.isEmpty { credentials.account = answer.account }

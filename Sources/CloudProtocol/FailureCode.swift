@@ -23,6 +23,8 @@ package enum FailureCode: String, Error, Hashable, Sendable, CaseIterable {
     case notFound = "not-found"
     /// More than `CloudLimits` allow.
     case tooLarge = "too-large"
+    /// A manifest came as a difference to one that the server does not have: to be sent whole.
+    case unknownBase = "unknown-base"
     /// The server's own trouble.
     case internalError = "internal"
 
@@ -32,7 +34,7 @@ package enum FailureCode: String, Error, Hashable, Sendable, CaseIterable {
         case .wrongCode, .expiredCode, .readOnly, .notEmbedded: 403
         case .revoked, .unauthorized: 401
         case .noSuchContainer, .notFound: 404
-        case .usedCode, .containerExists: 409
+        case .usedCode, .containerExists, .unknownBase: 409
         case .quota, .tooLarge: 413
         case .tooNew: 426
         case .noSpace: 507

@@ -119,6 +119,20 @@ struct PreparedFile {
         return frames
     }
 
+    func edit(_ item: ItemID, base: RevisionID) -> ItemOperation {
+        ItemOperation(
+            id: .random(),
+            item: item,
+            action: .edit(
+                base: base,
+                content: .file(content),
+                attributes: ItemAttributes(modified: Timestamp(nanoseconds: 6), mode: 0o644),
+                manifest: manifest,
+                edited: Timestamp(nanoseconds: 6)
+            )
+        )
+    }
+
     func create(_ name: String, item: ItemID = .random()) throws -> ItemOperation {
         ItemOperation(
             id: .random(),

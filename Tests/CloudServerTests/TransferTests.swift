@@ -74,6 +74,96 @@ import UbiquityModel
         }
     }
 
+    @Test func `a manifest travels as the difference to the one before it, both ways`() async throws {
+        try await withServer { _, client, container in
+            _ = try await client.session(nonce: client.credentials.nonce, clock: noClock)
+            let (bytes, item) = (randomBytes(12_000_000), ItemID.random())
+            let first = try PreparedFile(bytes, container)
+            try await client.upload(.documents, frames: first.frames)
+            _ = try await client.commit(
+                .documents,
+                operations: [try first.create("big", item: item)],
+                frames: [],
+                clock: noClock
+            )
+            let second = try PreparedFile([1] + bytes, container)
+            try await client.upload(.documents, frames: second.frames)
+            let old = try #require(first.content.content)
+            let known = KnownManifest(content: old, manifest: first.manifest)
+            let edit = second.edit(item, base: first.revision)
+            #expect(WireOperation(edit, base: old, first.manifest).isBased)
+            let answer = try await client.commit(
+                .documents,
+                operations: [edit],
+                frames: [],
+                clock: noClock,
+                bases: [item: known]
+            )
+            guard case .committed(let remote)? = answer.outcomes.first else {
+                Issue.record("\(answer.outcomes)")
+                return
+            }
+            #expect(remote.content == .file(second.content))
+            let new = try #require(second.content.content)
+            #expect(try await client.manifests(.documents, contents: [new]) == [new: second.manifest])
+            #expect(try await client.manifests(.documents, contents: [new], base: known) == [new: second.manifest])
+            // What the cloud does not know is no base: the manifests travel whole.
+            let strange = KnownManifest(
+                content: try #require(ContentID(bytes: randomBytes(32))),
+                manifest: first.manifest
+            )
+            #expect(try await client.manifests(.documents, contents: [new], base: strange) == [new: second.manifest])
+            let third = try PreparedFile(bytes + [1], container)
+            try await client.upload(.documents, frames: third.frames)
+            let fallen = try await client.commit(
+                .documents,
+                operations: [third.edit(item, base: second.revision)],
+                frames: [],
+                clock: noClock,
+                bases: [item: strange]
+            )
+            guard case .committed(let remote)? = fallen.outcomes.first else {
+                Issue.record("\(fallen.outcomes)")
+                return
+            }
+            #expect(remote.content == .file(third.content))
+        }
+    }
+
+    @Test func `a difference that makes another content than it says is refused`() async throws {
+        try await withServer { _, client, container in
+            _ = try await client.session(nonce: client.credentials.nonce, clock: noClock)
+            let (bytes, item) = (randomBytes(12_000_000), ItemID.random())
+            let first = try PreparedFile(bytes, container)
+            try await client.upload(.documents, frames: first.frames)
+            _ = try await client.commit(
+                .documents,
+                operations: [try first.create("big", item: item)],
+                frames: [],
+                clock: noClock
+            )
+            let second = try PreparedFile([1] + bytes, container)
+            try await client.upload(.documents, frames: second.frames)
+            // Taken as of the old content, where the middle is another one.
+            var wrong = first.manifest
+            wrong.entries.swapAt(20, 21)
+            let known = KnownManifest(content: try #require(first.content.content), manifest: wrong)
+            let answer = try await client.commit(
+                .documents,
+                operations: [second.edit(item, base: first.revision)],
+                frames: [],
+                clock: noClock,
+                bases: [item: known]
+            )
+            guard case .invalid? = answer.outcomes.first else {
+                Issue.record("\(answer.outcomes)")
+                return
+            }
+            let page = try await client.changes(.documents, since: nil, limit: 10)
+            #expect(page.items.map(\.content) == [.file(first.content)])
+        }
+    }
+
     @Test func `an empty file needs no chunks`() async throws {
         try await withServer { _, client, container in
             let file = try PreparedFile([], container)

@@ -177,3 +177,12 @@ struct Arbitrary {
         LogPosition(counter: UInt64(bitPattern: integer()), hash: chance(3) ? [] : bytes(32))
     }
 }
+
+extension Manifest {
+    /// The base of differences.
+    static let short = Manifest(
+        entries: (1...9).compactMap { number in
+            ChunkID(bytes: [UInt8](repeating: number, count: 32)).map { .init(chunk: $0, length: 1) }
+        }
+    )
+}

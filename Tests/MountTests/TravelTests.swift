@@ -44,6 +44,50 @@ extension MountTests {
             }
         }
 
+        @Test func `a big file is read once to be sent`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.sync()
+                let size: Int64 = 128 * 1024 * 1024
+                let source = site.outside + "/big.bin"
+                try SampleTree.makeBigFile(at: source, size: size)
+                func bytesRead() throws -> Int64 {
+                    let text = String(decoding: try Files.read("/proc/\(try a.servicePID())/io"), as: UTF8.self)
+                    let words = text.split(whereSeparator: \.isWhitespace)
+                    guard let count = words.dropFirst().first.flatMap({ Int64($0) }) else { throw TestFailure(text) }
+                    return count
+                }
+                // What the driver reads of the kernel's requests does not count.
+                try a.succeed("offline", "on")
+                try a.shell("cp '\(source)' big.bin")
+                let before = try bytesRead()
+                try a.succeed("offline", "off")
+                try a.sync(limit: .seconds(120))
+                try a.sync(limit: .seconds(120))
+                let count = try bytesRead() - before
+                #expect(count >= size && count < size * 3 / 2, "\(count) bytes were read")
+            }
+        }
+
+        @Test func `what the cloud lost of a big file is sent again with the next edit`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let source = site.outside + "/big.bin"
+                try SampleTree.makeBigFile(at: source, size: 24 * 1024 * 1024)
+                try a.shell("cp '\(source)' big.bin")
+                try a.sync()
+                try b.sync()
+                // Its former chunks are not even asked for: only the commit tells that they are not there.
+                let catalog = a.serverFolder + "/catalog.sqlite"
+                try succeed("sqlite3", "-cmd", ".timeout 5000", catalog, "delete from chunks")
+                try a.shell("(printf x; cat '\(source)') > big.bin")
+                try a.sync()
+                try b.sync()
+                #expect(try Tree.digest(b.path("big.bin")) == Tree.digest(a.path("big.bin")))
+                #expect(try Files.status(b.path("big.bin")).st_size == 24 * 1024 * 1024 + 1)
+            }
+        }
+
         @Test func `a read waits for what its author is sending, and ends when that is deleted`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -107,7 +107,8 @@ extension CloudError {
         case .noSpace: self = .serverFull(message)
         case .tooNew: self = .tooNew(message)
         case .internalError: self = .offline("the server has trouble: \(message)")
-        case .badRequest, .wrongCode, .usedCode, .expiredCode, .containerExists, .readOnly, .notEmbedded, .tooLarge:
+        case .badRequest, .wrongCode, .usedCode, .expiredCode, .containerExists, .readOnly, .notEmbedded, .tooLarge,
+            .unknownBase:
             self = .rejected(code: code.rawValue, message: message)
         }
     }

@@ -8,6 +8,8 @@ package import UbiquityModel
 package struct CommitBody {
     package enum Entry: Hashable, Sendable {
         case operation(ItemOperation)
+        /// Complete only with the manifest of another content.
+        case based(BasedOperation)
         /// It is not what it claims to be. The item, where it names one.
         case refused(item: ItemID?, reason: WireError)
     }
@@ -54,7 +56,10 @@ package struct CommitBody {
             throw .tooLong("an operation without its chunks", bytes: length, limit: longestOperation)
         }
         let wire = try WireOperation(body: Array(bytes))
-        do throws(WireError) { return .operation(try ItemOperation(wire: wire)) } catch {
+        do throws(WireError) {
+            if let based = try BasedOperation(wire) { return .based(based) }
+            return .operation(try ItemOperation(wire: wire))
+        } catch {
             return .refused(item: ItemID(bytes: wire.item), reason: error)
         }
     }

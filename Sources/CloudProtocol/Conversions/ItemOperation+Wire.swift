@@ -35,6 +35,9 @@ extension ItemOperation.Action {
         case .edit(let edit):
             let content = try ItemContent(wire: edit.content)
             guard content != .folder else { throw .contradiction("a folder has no content to edit") }
+            guard edit.manifestBase.isEmpty, edit.manifestDifference.isEmpty else {
+                throw .contradiction("a manifest that only its base makes complete")
+            }
             self = .edit(
                 base: try RevisionID.optional(wire: edit.base, "the base"),
                 content: content,

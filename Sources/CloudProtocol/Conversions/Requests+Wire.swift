@@ -36,9 +36,11 @@ extension WireFetchRequest {
 }
 
 extension WireManifestRequest {
-    package init(contents: [ContentID]) {
+    /// - Parameter base: a content whose manifest is known here.
+    package init(contents: [ContentID], base: ContentID? = nil) {
         self.init()
         self.contents = contents.map(\.wire)
+        if let base { self.base = base.wire }
     }
 }
 
@@ -51,10 +53,28 @@ extension WireManifestAnswer {
         known = manifest != nil
     }
 
+    /// The same as a difference to a manifest that the device has, where that is much shorter.
+    package init(content: ContentID, manifest: Manifest, base: Manifest) {
+        self.init(content: content, manifest: nil)
+        known = true
+        if let short = ManifestDifference(from: base, to: manifest).encodedIfShort(insteadOf: manifest) {
+            difference = Data(short)
+        } else {
+            self.manifest = Data(manifest.encoded)
+        }
+    }
+
     /// `nil` if the content is not known to the server.
-    package func decoded() throws(WireError) -> (content: ContentID, manifest: Manifest)? {
+    /// - Parameter base: the manifest of the content that the question named.
+    package func decoded(base: Manifest? = nil) throws(WireError) -> (content: ContentID, manifest: Manifest)? {
         let content = try ContentID(wire: self.content, "a content's id")
-        return known ? (content, try Manifest(wire: manifest, size: nil)) : nil
+        guard known else { return nil }
+        guard !difference.isEmpty else { return (content, try Manifest(wire: manifest, size: nil)) }
+        guard manifest.isEmpty else { throw .contradiction("a manifest and a difference") }
+        guard let base, let difference = ManifestDifference(encoded: difference),
+            let manifest = difference.applied(to: base, limit: ManifestDifference.longest)
+        else { throw .undecodable("the difference between two manifests") }
+        return (content, manifest)
     }
 }
 

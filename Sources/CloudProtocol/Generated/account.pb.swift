@@ -128,6 +128,9 @@ package nonisolated struct WireSessionResponse: Sendable {
 
   package var deviceName: String = String()
 
+  /// edits may tell their manifests as differences
+  package var manifestDifferences: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -515,7 +518,7 @@ nonisolated extension WireSessionRequest: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension WireSessionResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SessionResponse"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}nonce\0\u{1}restored\0\u{1}device\0\u{1}token\0\u{3}server_clock\0\u{1}containers\0\u{1}account\0\u{3}device_name\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}nonce\0\u{1}restored\0\u{1}device\0\u{1}token\0\u{3}server_clock\0\u{1}containers\0\u{1}account\0\u{3}device_name\0\u{3}manifest_differences\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -531,6 +534,7 @@ nonisolated extension WireSessionResponse: SwiftProtobuf.Message, SwiftProtobuf.
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.containers) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.account) }()
       case 8: try { try decoder.decodeSingularStringField(value: &self.deviceName) }()
+      case 9: try { try decoder.decodeSingularBoolField(value: &self.manifestDifferences) }()
       default: break
       }
     }
@@ -561,6 +565,9 @@ nonisolated extension WireSessionResponse: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.deviceName.isEmpty {
       try visitor.visitSingularStringField(value: self.deviceName, fieldNumber: 8)
     }
+    if self.manifestDifferences != false {
+      try visitor.visitSingularBoolField(value: self.manifestDifferences, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -573,6 +580,7 @@ nonisolated extension WireSessionResponse: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.containers != rhs.containers {return false}
     if lhs.account != rhs.account {return false}
     if lhs.deviceName != rhs.deviceName {return false}
+    if lhs.manifestDifferences != rhs.manifestDifferences {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -140,6 +140,11 @@ package nonisolated struct WireEdit: Sendable {
 
   package var edited: Int64 = 0
 
+  /// the content whose manifest this one is told as a difference to; the manifest itself is empty then
+  package var manifestBase: Data = Data()
+
+  package var manifestDifference: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -689,7 +694,7 @@ nonisolated extension WireAnnounce: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Edit"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}content\0\u{1}attributes\0\u{1}manifest\0\u{1}edited\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}content\0\u{1}attributes\0\u{1}manifest\0\u{1}edited\0\u{3}manifest_base\0\u{3}manifest_difference\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -702,6 +707,8 @@ nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 3: try { try decoder.decodeSingularMessageField(value: &self._attributes) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self.manifest) }()
       case 5: try { try decoder.decodeSingularSFixed64Field(value: &self.edited) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.manifestBase) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.manifestDifference) }()
       default: break
       }
     }
@@ -727,6 +734,12 @@ nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.edited != 0 {
       try visitor.visitSingularSFixed64Field(value: self.edited, fieldNumber: 5)
     }
+    if !self.manifestBase.isEmpty {
+      try visitor.visitSingularBytesField(value: self.manifestBase, fieldNumber: 6)
+    }
+    if !self.manifestDifference.isEmpty {
+      try visitor.visitSingularBytesField(value: self.manifestDifference, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -736,6 +749,8 @@ nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs._attributes != rhs._attributes {return false}
     if lhs.manifest != rhs.manifest {return false}
     if lhs.edited != rhs.edited {return false}
+    if lhs.manifestBase != rhs.manifestBase {return false}
+    if lhs.manifestDifference != rhs.manifestDifference {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

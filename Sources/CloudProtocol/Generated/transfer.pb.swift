@@ -84,6 +84,9 @@ package nonisolated struct WireManifestRequest: Sendable {
 
   package var contents: [Data] = []
 
+  /// a content whose manifest the device has: others may be told as differences to it
+  package var base: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -99,6 +102,9 @@ package nonisolated struct WireManifestAnswer: Sendable {
   package var manifest: Data = Data()
 
   package var known: Bool = false
+
+  /// to the manifest of the request's base, and instead of the manifest
+  package var difference: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -287,7 +293,7 @@ nonisolated extension WireFetchRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireManifestRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ManifestRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}contents\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}contents\0\u{1}base\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -296,6 +302,7 @@ nonisolated extension WireManifestRequest: SwiftProtobuf.Message, SwiftProtobuf.
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedBytesField(value: &self.contents) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.base) }()
       default: break
       }
     }
@@ -305,11 +312,15 @@ nonisolated extension WireManifestRequest: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.contents.isEmpty {
       try visitor.visitRepeatedBytesField(value: self.contents, fieldNumber: 1)
     }
+    if !self.base.isEmpty {
+      try visitor.visitSingularBytesField(value: self.base, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireManifestRequest, rhs: WireManifestRequest) -> Bool {
     if lhs.contents != rhs.contents {return false}
+    if lhs.base != rhs.base {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -317,7 +328,7 @@ nonisolated extension WireManifestRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireManifestAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ManifestAnswer"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}content\0\u{1}manifest\0\u{1}known\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}content\0\u{1}manifest\0\u{1}known\0\u{1}difference\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -328,6 +339,7 @@ nonisolated extension WireManifestAnswer: SwiftProtobuf.Message, SwiftProtobuf._
       case 1: try { try decoder.decodeSingularBytesField(value: &self.content) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.manifest) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.known) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.difference) }()
       default: break
       }
     }
@@ -343,6 +355,9 @@ nonisolated extension WireManifestAnswer: SwiftProtobuf.Message, SwiftProtobuf._
     if self.known != false {
       try visitor.visitSingularBoolField(value: self.known, fieldNumber: 3)
     }
+    if !self.difference.isEmpty {
+      try visitor.visitSingularBytesField(value: self.difference, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -350,6 +365,7 @@ nonisolated extension WireManifestAnswer: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.content != rhs.content {return false}
     if lhs.manifest != rhs.manifest {return false}
     if lhs.known != rhs.known {return false}
+    if lhs.difference != rhs.difference {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -62,6 +62,7 @@ extension CloudService {
         answer.serverClock = time.nanoseconds
         answer.account = session.access.accountName
         answer.deviceName = session.access.deviceName
+        answer.manifestDifferences = true
         let valid = session.isRestored ? fresh.token : presented
         answer.containers = try await catalog.containers(for: valid).map { WireContainerInfo($0.info) }
         return try .message(answer)

@@ -17,11 +17,12 @@ extension CloudService {
         _ = try await catalog.intake([], scope)
         let asked = try CommitBody(body: try await body(of: request, upTo: CloudLimits.messageBytes))
         try check(format: asked.format)
+        let entries = try await complete(asked.entries, scope)
         let intake = try await take(asked.chunks.map { ChunkFrame($0) }, scope)
         let answer = try await catalog.commit(
             CommitRequest(
                 chunks: intake.records,
-                entries: asked.entries.map { entry($0, key: intake.key) },
+                entries: entries.map { entry($0, key: intake.key) },
                 deviceClock: asked.deviceClock,
                 now: now(),
                 isQuotaExceeded: intake.isQuotaExceeded
@@ -35,11 +36,45 @@ extension CloudService {
         return try .message(response)
     }
 
+    /// The manifests that came as differences, made whole. Together they are never longer than those of a commit that has them whole.
+    private func complete(_ entries: [CommitBody.Entry], _ scope: Scope) async throws -> [CompleteEntry] {
+        let bases = try await bases(of: entries, scope)
+        var limit = ManifestDifference.longest
+        return entries.map { entry in
+            switch entry {
+            case .operation(let operation): return .operation(operation)
+            case .refused(let item, let reason): return .refused(item: item, reason: reason.description)
+            case .based(let based):
+                do throws(WireError) {
+                    let operation = try based.operation(base: bases[based.base] ?? Manifest(), limit: limit)
+                    limit -= based.count
+                    return .operation(operation)
+                } catch {
+                    return .refused(item: based.item, reason: error.description)
+                }
+            }
+        }
+    }
+
+    private func bases(of entries: [CommitBody.Entry], _ scope: Scope) async throws -> [ContentID: Manifest] {
+        var named = Set<ContentID>()
+        for case .based(let based) in entries { named.insert(based.base) }
+        guard !named.isEmpty else { return [:] }
+        let contents = Array(named)
+        let manifests = try await catalog.manifests(contents, limit: CloudLimits.manifestBytes, scope)
+        var bases = [ContentID: Manifest]()
+        for (content, manifest) in zip(contents, manifests) {
+            guard let manifest else { throw RequestFailure(.unknownBase, "the base of a manifest is not known here") }
+            bases[content] = manifest
+        }
+        return bases
+    }
+
     /// An operation, checked again here: a name with a slash or a content that is not what its name says goes no further.
-    private func entry(_ entry: CommitBody.Entry, key: ContainerKey) -> CommitRequest.Entry {
+    private func entry(_ entry: CompleteEntry, key: ContainerKey) -> CommitRequest.Entry {
         let operation: ItemOperation
         switch entry {
-        case .refused(let item, let reason): return .refused(item: item, reason: reason.description)
+        case .refused(let item, let reason): return .refused(item: item, reason: reason)
         case .operation(let sent): operation = sent
         }
         switch operation.action {
@@ -51,4 +86,10 @@ extension CloudService {
         }
         return .operation(operation)
     }
+}
+
+/// What a commit asks for, with its manifest.
+private enum CompleteEntry {
+    case operation(ItemOperation)
+    case refused(item: ItemID?, reason: String)
 }

@@ -56,10 +56,14 @@ extension CloudService {
         try check(count: asked.contents.count, of: "contents")
         // Each once: a short request must not ask for one long manifest a thousand times.
         let contents = Array(Set(try ContentID.list(wire: asked.contents, "a content's id")))
-        let manifests = try await catalog.manifests(contents, limit: CloudLimits.manifestBytes, scope)
+        // That of the base, if one is named and known, is the last.
+        let base = try ContentID.list(wire: asked.base.isEmpty ? [] : [asked.base], "a content's id")
+        let manifests = try await catalog.manifests(contents + base, limit: CloudLimits.manifestBytes, scope)
+        let known = base.isEmpty ? nil : manifests.last ?? nil
         var answer = WireManifestResponse()
         answer.answers = zip(contents, manifests).map { content, manifest in
-            WireManifestAnswer(content: content, manifest: manifest)
+            guard let manifest, let known else { return WireManifestAnswer(content: content, manifest: manifest) }
+            return WireManifestAnswer(content: content, manifest: manifest, base: known)
         }
         return try .message(answer)
     }

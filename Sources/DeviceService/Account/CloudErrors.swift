@@ -40,7 +40,7 @@ extension ControlError {
         case .containerExists: "`ubiquity container list` shows it"
         case .badRequest, .revoked, .unauthorized, .noSuchContainer, .quota, .noSpace, .tooNew, .readOnly, .notEmbedded,
             .notFound,
-            .tooLarge, .internalError, nil:
+            .tooLarge, .unknownBase, .internalError, nil:
             nil
         }
     }

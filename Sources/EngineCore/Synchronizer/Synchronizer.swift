@@ -185,8 +185,9 @@ package final class Synchronizer<Device: EngineDevice> {
     /// A transfer beside the passes has ended.
     package func transferEnded(_ item: ItemID, _ works: Set<Work>, _ verdict: Verdict) {
         tracker.transferring.remove(item)
-        // Each piece of work that led to the item waits for this.
-        for work in works.sorted() { handle(.transferEnded(work, verdict)) }
+        // Each piece of work that led to the item waits for this, and the first one has a pass of its own. That is the place's: its pass
+        // forgets that the content was changed, where the item's leaves it to be read once more.
+        for work in works.sorted(by: >) { handle(.transferEnded(work, verdict)) }
     }
 
     // MARK: Items and places

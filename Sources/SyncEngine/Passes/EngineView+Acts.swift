@@ -156,12 +156,45 @@ extension EngineView: EngineDevice {
         chunks: [(id: ChunkID, bytes: [UInt8])]
     ) async throws -> [OperationOutcome] {
         let frames = await uploader.encode(chunks.map { ($0.id, $0.bytes) })
-        let answer = try await cloud.commit(container, operations: operations, frames: frames, clock: wallClock)
+        let answer = try await cloud.commit(
+            container,
+            operations: operations,
+            frames: frames,
+            clock: wallClock,
+            bases: await formerManifests(operations)
+        )
         uploader.meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
         guard answer.outcomes.count == operations.count else {
             throw CloudError.malformed("outcomes are missing from the answer")
         }
+        for case .missingChunks(let chunks) in answer.outcomes { uploader.lost.note(chunks) }
         return answer.outcomes
+    }
+
+    /// Manifests shorter than this travel whole.
+    private static var shortManifest: Int { 64 }
+
+    /// The manifests that long ones follow.
+    nonisolated(nonsending) private func formerManifests(_ operations: [ItemOperation]) async -> [ItemID: KnownManifest]
+    {
+        let items = operations.compactMap { operation -> ItemID? in
+            guard case .edit(_, .file, _, let manifest, _) = operation.action else { return nil }
+            return manifest.entries.count > Self.shortManifest ? operation.item : nil
+        }
+        guard !items.isEmpty else { return [:] }
+        let replica = replica
+        let known = try? await BlockingPool.shared.run {
+            var known: [ItemID: KnownManifest] = [:]
+            for item in items {
+                guard case .file(let file)? = try replica.database.synced(item)?.content, let content = file.content,
+                    let manifest = try replica.database.manifest(content)
+                else { continue }
+                known[item] = KnownManifest(content: content, manifest: manifest)
+            }
+            return known
+        }
+        // Not to know one is always right: then the manifest is sent whole.
+        return known ?? [:]
     }
 
     func isOfConnection(_ error: any Error) -> Bool { error is CloudError }

@@ -219,7 +219,13 @@ extension ContainerEngine {
         let operation = ItemOperation(id: .made(at: wallClock), item: item, action: action)
         let answer: CommitAnswer
         do {
-            answer = try await cloud.commit(container.id, operations: [operation], frames: [], clock: wallClock)
+            answer = try await cloud.commit(
+                container.id,
+                operations: [operation],
+                frames: [],
+                clock: wallClock,
+                bases: [:]
+            )
         } catch {
             throw translate(error)
         }

@@ -21,6 +21,7 @@ extension ContainerEngine {
         do throws(UploadError) {
             content = try await uploader.sendLarge(
                 file.place,
+                of: id,
                 expecting: file.state,
                 hasWriter: file.hasWriter,
                 token: token

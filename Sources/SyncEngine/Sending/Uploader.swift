@@ -31,6 +31,8 @@ struct Uploader: Sendable {
     let cloud: any Cloud
     let replica: Replica
     let meter: TransferMeter
+    /// What the cloud turned out to lack.
+    let lost = LostChunks()
 
     /// Reads small files whole, one after the other.
     /// - Returns: one for each, in their order.
@@ -65,9 +67,11 @@ struct Uploader: Sendable {
         }
     }
 
-    /// Reads a large file in a stream and uploads what the cloud lacks while it is being read.
+    /// Reads a large file in a stream and uploads what the cloud lacks while it is being read. What the item's former content had is in
+    /// the cloud, and not even asked for; should it have been lost there, the commit says so.
     func sendLarge(
         _ place: LocalPlace,
+        of item: ItemID,
         expecting state: LocalState,
         hasWriter: Bool,
         token: UInt64
@@ -81,6 +85,7 @@ struct Uploader: Sendable {
         BlockingThread.start("ubi-upload") {
             var batch: [(ChunkID, [UInt8])] = []
             var bytesInBatch = 0
+            let known = lost.without(formerChunks(of: item))
             func handOver() {
                 slots.wait()
                 batches.continuation.yield(batch)
@@ -91,6 +96,10 @@ struct Uploader: Sendable {
                 id,
                 bytes in
                 if isStopped.withLock({ $0 }) { throw UploadError.changed }
+                if known.contains(id) {
+                    meter.advance(token, by: Int64(bytes.count))
+                    return
+                }
                 batch.append((id, Array(bytes)))
                 bytesInBatch += bytes.count
                 if bytesInBatch >= Self.batchBytes { handOver() }
@@ -121,6 +130,14 @@ struct Uploader: Sendable {
         if let failure = failure.withLock({ $0 }) { throw .cloud(failure) }
         guard let reading = try result.withLock({ $0 })?.get() else { throw .changed }
         return ReadContent(manifest: reading.manifest, content: reading.content, state: reading.state, chunks: [:])
+    }
+
+    /// Blocks on the database. Nothing known is always a right answer: then all of them are asked for.
+    private func formerChunks(of item: ItemID) -> Set<ChunkID> {
+        guard case .file(let file)? = (try? replica.database.synced(item))?.content, let content = file.content,
+            let manifest = try? replica.database.manifest(content)
+        else { return [] }
+        return Set(manifest.entries.map(\.chunk))
     }
 
     /// Uploads those of the chunks that the cloud lacks.

@@ -61,17 +61,23 @@ extension ContainerEngine {
     private func bringTogether(_ wanted: WantedContent) async throws(FillError) -> String {
         let (file, place, row) = (wanted.file, wanted.place, wanted.row)
         guard let content = file.content else { throw .gone }
-        let manifest = try await downloader.manifest(of: content, size: file.size)
+        let former: ContentID? = if case .file(let agreed)? = row?.content { agreed.content } else { nil }
+        let manifest = try await downloader.manifest(of: content, size: file.size, following: former)
         let (replica, key) = (replica, key)
-        let prepared: (staged: StagedContent, lacking: [ChunkIndex.Entry])
+        let staged: StagedContent
+        let lacking: [ChunkIndex.Entry]
         do {
-            prepared = try await BlockingPool.shared.run {
-                let staged = StagedContent(try replica.staging.partFile(file.revision))
-                return (
-                    staged,
-                    try LocalChunks.reuse(for: manifest, in: staged, at: place, row: row, replica: replica, key: key)
+            let chunks = try await BlockingPool.shared.run {
+                try LocalChunks(
+                    in: StagedContent(try replica.staging.partFile(file.revision)),
+                    at: place,
+                    row: row,
+                    replica: replica,
+                    key: key
                 )
             }
+            staged = chunks.staged
+            lacking = try await chunks.reuse(for: manifest)
         } catch let error as Errno {
             throw .system(error)
         } catch {
@@ -80,31 +86,40 @@ extension ContainerEngine {
         let shown = path(of: place)?.description ?? place.name.description
         let token = meter.begin(wanted.remote.id, path: shown, direction: .download, total: file.size)
         defer { meter.end(token) }
-        try await downloader.fetch(prepared.lacking, into: prepared.staged, token: token, written: {})
+        try await downloader.fetch(lacking, into: staged, token: token, written: {})
         do {
             try await BlockingPool.shared.run {
-                try prepared.staged.complete(size: file.size, attributes: wanted.remote.attributes)
+                try staged.complete(size: file.size, attributes: wanted.remote.attributes)
             }
         } catch let error as Errno {
             throw .system(error)
         } catch {
             throw .corrupted("\(error)")
         }
-        return prepared.staged.name
+        return staged.name
     }
 }
 
 /// Finds chunks of a new content that are on this disk already: in an interrupted download, and in the file's old content.
-enum LocalChunks {
-    /// Copies what is here and right; returns what is not.
-    static func reuse(
-        for manifest: Manifest,
+final class LocalChunks: Sendable {
+    /// Chunks that a thread looks for in one go.
+    private static let share = 256
+
+    let staged: StagedContent
+    private let key: ContainerKey
+    private let old: [ChunkID: Range<Int64>]
+    /// The former content; `nil` if there is none. Good as long as its owner, which is kept for that.
+    private let former: Int32?
+    private let file: OwnedDescriptor?
+
+    /// Blocks on the disk.
+    init(
         in staged: StagedContent,
         at place: LocalPlace,
         row: SyncedItem?,
         replica: Replica,
         key: ContainerKey
-    ) throws -> [ChunkIndex.Entry] {
+    ) throws {
         var old: [ChunkID: Range<Int64>] = [:]
         var file: OwnedDescriptor?
         if let local = row?.local, !local.isDataless, case .file(let content)? = row?.content, let id = content.content,
@@ -115,16 +130,38 @@ enum LocalChunks {
             // Gone or replaced: then nothing of it is used.
             file = try? replica.tree.openFile(in: folder.raw, place.name, expecting: local.key)
         }
+        self.staged = staged
+        self.key = key
+        self.old = old
+        former = file?.raw
+        self.file = file
+    }
+
+    /// Copies what is here and right, on all of the pool's threads; returns what is not.
+    func reuse(for manifest: Manifest) async throws -> [ChunkIndex.Entry] {
+        let entries = ChunkIndex(manifest).entries
+        return try await withThrowingTaskGroup(of: (Int, [ChunkIndex.Entry]).self) { group in
+            for start in stride(from: 0, to: entries.count, by: Self.share) {
+                let part = entries[start..<min(entries.count, start + Self.share)]
+                group.addTask { (start, try await BlockingPool.shared.run { try self.reuse(part) }) }
+            }
+            var lacking: [Int: [ChunkIndex.Entry]] = [:]
+            for try await (start, entries) in group { lacking[start] = entries }
+            return lacking.sorted { $0.key < $1.key }.flatMap(\.value)
+        }
+    }
+
+    private func reuse(_ entries: ArraySlice<ChunkIndex.Entry>) throws -> [ChunkIndex.Entry] {
         var lacking: [ChunkIndex.Entry] = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Manifest.maximumChunkSize, alignment: 16)
         defer { buffer.deallocate() }
-        for entry in ChunkIndex(manifest).entries {
+        for entry in entries {
             let part = UnsafeMutableRawBufferPointer(
                 rebasing: buffer[..<Int(entry.range.upperBound - entry.range.lowerBound)]
             )
-            if try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound, key) { continue }
-            if let range = old[entry.chunk], let raw = file?.raw, range.count == entry.range.count,
-                try isRight(part, entry.chunk, from: raw, at: range.lowerBound, key)
+            if try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound) { continue }
+            if let range = old[entry.chunk], let raw = former, range.count == entry.range.count,
+                try isRight(part, entry.chunk, from: raw, at: range.lowerBound)
             {
                 try staged.write(UnsafeRawBufferPointer(part), at: entry.range.lowerBound)
                 continue
@@ -134,12 +171,11 @@ enum LocalChunks {
         return lacking
     }
 
-    private static func isRight(
+    private func isRight(
         _ buffer: UnsafeMutableRawBufferPointer,
         _ chunk: ChunkID,
         from descriptor: Int32,
-        at offset: Int64,
-        _ key: ContainerKey
+        at offset: Int64
     ) throws -> Bool {
         let count = try StagedContent.read(descriptor, into: buffer, at: offset)
         return count == buffer.count && chunkID(of: UnsafeRawBufferPointer(buffer), key: key) == chunk

@@ -88,15 +88,42 @@ struct Downloader: Sendable {
     }
 
     /// A content's chunks: remembered, or asked for and verified against its name.
-    func manifest(of content: ContentID, size: Int64) async throws(FillError) -> Manifest {
+    /// - Parameter former: what the item had before, of which the new content may have most chunks.
+    func manifest(
+        of content: ContentID,
+        size: Int64,
+        following former: ContentID? = nil
+    ) async throws(FillError) -> Manifest {
         let replica = replica
-        if let known = try await disk({ try replica.database.manifest(content) }) { return known }
+        let (known, base) = try await disk { () -> (Manifest?, KnownManifest?) in
+            if let known = try replica.database.manifest(content) { return (known, nil) }
+            guard let former, let manifest = try replica.database.manifest(former) else { return (nil, nil) }
+            return (nil, KnownManifest(content: former, manifest: manifest))
+        }
+        if let known { return known }
+        // A difference that does not fit what is here gives way to the whole.
+        if let base, let answer = try? await cloud.manifests(container, contents: [content], base: base),
+            let manifest = answer[content], isRight(manifest, content, size)
+        {
+            return try await remember(manifest, of: content)
+        }
         let answer: [ContentID: Manifest]
-        do { answer = try await cloud.manifests(container, contents: [content]) } catch { throw .cloud(error) }
+        do { answer = try await cloud.manifests(container, contents: [content], base: nil) } catch {
+            throw .cloud(error)
+        }
         guard let manifest = answer[content] else { throw .gone }
-        guard manifest.size == size, contentID(of: manifest, key: key) == content else {
+        guard isRight(manifest, content, size) else {
             throw .corrupted("the manifest of \(content) is not what its name says")
         }
+        return try await remember(manifest, of: content)
+    }
+
+    private func isRight(_ manifest: Manifest, _ content: ContentID, _ size: Int64) -> Bool {
+        manifest.size == size && contentID(of: manifest, key: key) == content
+    }
+
+    private func remember(_ manifest: Manifest, of content: ContentID) async throws(FillError) -> Manifest {
+        let replica = replica
         try await disk { try replica.database.write(manifests: [content: manifest]) }
         return manifest
     }

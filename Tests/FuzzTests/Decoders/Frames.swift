@@ -73,6 +73,18 @@ extension FuzzTarget {
             try promise(manifest.size >= manifest.entries.count, "\(manifest.size) bytes")
             return true
         },
+        FuzzTarget("a manifest's difference") { arbitrary in
+            let base = try arbitrary.manifest()
+            var other = base
+            other.entries += try arbitrary.manifest(upTo: 4).entries
+            return ManifestDifference(from: base, to: other).encoded
+        } check: { bytes in
+            guard let difference = ManifestDifference(encoded: bytes) else { return false }
+            try promise(difference.encoded == bytes, "another difference")
+            guard let made = difference.applied(to: .short, limit: 60) else { return true }
+            try promise(made.entries.count == difference.count && difference.count <= 60, "\(difference.count) chunks")
+            return true
+        },
     ]
 
     @Sendable private static func frame(_ arbitrary: inout Arbitrary) throws -> [UInt8] {

@@ -31,7 +31,14 @@ extension FuzzTarget {
             var request = WireCommitRequest()
             request.format = FormatVersion.cloudProtocol
             request.deviceClock = arbitrary.integer()
-            for _ in 0...arbitrary.below(4) { request.operations.append(WireOperation(try arbitrary.operation())) }
+            for _ in 0...arbitrary.below(4) {
+                let operation = try arbitrary.operation()
+                let base = try arbitrary.manifest(upTo: 4)
+                request.operations.append(
+                    arbitrary.chance(2)
+                        ? WireOperation(operation) : WireOperation(operation, base: try arbitrary.content(), base)
+                )
+            }
             return try request.body
         } check: { bytes in
             guard let body = accepted(WireError.self, { () throws(WireError) in try CommitBody(body: bytes) }) else {
@@ -45,6 +52,16 @@ extension FuzzTarget {
                     WireOperation($0)
                 }
                 switch entry {
+                case .based(let based):
+                    try promise(operation == nil, "\(wire) is complete without its base")
+                    let base = Manifest.short
+                    let whole = accepted(WireError.self) { () throws(WireError) in
+                        try based.operation(base: base, limit: 100)
+                    }
+                    if let whole {
+                        try promise(based.count <= 100, "\(based.count) chunks")
+                        entries.append(.operation(whole))
+                    }
                 case .operation(let other): try promise(other == operation, "\(other), and not \(wire)")
                 case .refused(let item, _): try promise(operation == nil && item == ItemID(bytes: wire.item), "\(wire)")
                 }
