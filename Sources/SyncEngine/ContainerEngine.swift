@@ -35,7 +35,7 @@ package actor ContainerEngine {
     nonisolated let downloader: Downloader
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
-    private nonisolated let readAhead: ReadAhead
+    nonisolated let readAhead: ReadAhead
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
     /// Answers of the first listing that are not written down yet.
@@ -334,11 +334,12 @@ package actor ContainerEngine {
         if isFirst { Task { await self.recordFilled() } }
     }
 
-    private func recordFilled() {
+    func recordFilled() {
         let files = filled.withLock { filled in
             defer { filled = [] }
             return filled
         }
+        guard !files.isEmpty else { return }
         for file in files {
             mount?.becameWhole(file.key)
             tracker.undeliverable.remove(file.key)
@@ -362,6 +363,9 @@ package actor ContainerEngine {
         fillWatchers -= 1
         if fillWatchers == 0 { filledMeanwhile = [:] }
     }
+
+    /// It has been made dataless again since.
+    func forgetFilled(_ key: InodeKey) { filledMeanwhile[key] = nil }
 
     /// Rows that were written as dataless although the file had become whole meanwhile are put right.
     func correctFilled(_ written: [SyncedItem]) throws {

@@ -208,11 +208,7 @@ final class History {
 
     private func trace(_ words: [String], _ body: () -> Void) throws {
         let service = try place == .device ? b.servicePID() : a.serverPID()
-        let strace = try b.site.start(["strace", "-f", "-p", "\(service)", "-e", "trace=\(Self.calls)"] + words)
-        try eventually("strace is attached") {
-            guard strace.isRunning else { throw TestFailure("\(try strace.wait())") }
-            return strace.errorsSoFar.contains("attached")
-        }
+        let strace = try b.site.startTracing(service, ["-e", "trace=\(Self.calls)"] + words)
         body()
         // It lets go of the service.
         strace.send(SIGINT)

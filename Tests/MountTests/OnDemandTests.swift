@@ -158,6 +158,43 @@ extension MountTests {
             }
         }
 
+        /// Each sync of the disk by its service takes a while longer.
+        private func slowDisk(_ device: Device) throws -> Command {
+            let inject = "inject=fsync,fdatasync,syncfs:delay_enter=20000"
+            return try device.site.startTracing(
+                device.servicePID(),
+                ["-e", "trace=fsync,fdatasync,syncfs", "-e", inject]
+            )
+        }
+
+        @Test func `what is evicted right after it was read stays so, although the last of it was still coming`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                // So small that on the disk they look the same with content and without.
+                try a.shell("mkdir d; for i in $(seq 12); do head -c 3000 /dev/urandom > d/f$i; done")
+                try a.sync()
+                try b.sync()
+                try b.succeed("evict", b.path("d"))
+                // A slow disk: who reads has the bytes long before the file is whole.
+                let slow = try geteuid() == 0 ? slowDisk(b) : nil
+                for read in 0..<5 {
+                    try b.shell("cat d/f\(read + 1) d/f\(read + 2) d/f\(read + 3) > /dev/null")
+                    try b.succeed("evict", b.path("d"))
+                    for look in ["at once", "later"] {
+                        let states = try b.shell("getfattr --only-values -n user.ubiquity.state d/*").output
+                        #expect(states == String(repeating: "dataless", count: 12), "\(read), \(look)")
+                        // Whatever was still coming has come.
+                        try b.sync()
+                    }
+                }
+                slow?.send(SIGINT)
+                _ = try slow?.wait(.seconds(20))
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+            }
+        }
+
         @Test func `who reads the small files of a folder gets the next ones before asking; one alone brings no other`()
             async throws
         {

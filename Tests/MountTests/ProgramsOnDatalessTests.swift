@@ -31,7 +31,8 @@ extension MountTests {
                 case .dataless: ("evict", "dataless")
                 }
             try device.succeed(verb, device.path(folder))
-            #expect(try states(device, in: folder) == [state])
+            let found = try states(device, in: folder)
+            #expect(found == [state], "\(found)")
         }
 
         /// The states of all files that are not empty: those have no content to be elsewhere.

@@ -86,6 +86,16 @@ package final class Site: Sendable {
         return command
     }
 
+    /// Runs strace on a process, with all its threads, until it is interrupted (SIGINT). Returns when it is attached. Needs root.
+    package func startTracing(_ process: Int32, _ words: [String]) throws -> Command {
+        let strace = try start(["strace", "-f", "-p", "\(process)"] + words)
+        try eventually("strace is attached") {
+            guard strace.isRunning else { throw TestFailure("\(try strace.wait())") }
+            return strace.errorsSoFar.contains("attached")
+        }
+        return strace
+    }
+
     // MARK: - The end
 
     /// Kills every process that has its state in the site, and what the test started.

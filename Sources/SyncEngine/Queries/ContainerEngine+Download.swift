@@ -97,8 +97,13 @@ extension ContainerEngine {
 
     // MARK: Evicting
 
+    /// What is still on its way is given up as well, so that nothing comes back behind the answer.
     package func evict(_ path: ItemPath) async throws(EngineError) -> [EvictOutcome] {
         drainChanges()
+        readAhead.callOff()
+        // Before the look: what becomes whole after it is in here.
+        let coming = host.filler.coming()
+        recordFilled()
         let items = try walk(path).filter { $0.state.kind == .file }
         let end = ContinuousClock.now + Self.closingTime
         for item in items {
@@ -106,10 +111,28 @@ extension ContainerEngine {
                 try? await Task.sleep(for: Self.closingTime / 30)
             }
         }
+        var outcomes = await evict(items, coming, patientUntil: end)
+        let changed = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
+        let whole = items.filter { coming.contains($0.state.key) && changed.contains($0.path) }
+        guard !whole.isEmpty else { return outcomes }
+        // The last of their content came just before it would have been given up, and is not recorded.
+        for item in whole { await host.filler.ended(item.state.key) }
+        recordFilled()
+        let paths = Set(whole.map(\.path))
+        outcomes.removeAll { paths.contains($0.path) }
+        let again = paths.flatMap { (try? walk($0)) ?? [] }.filter { $0.state.kind == .file }
+        return await outcomes + evict(again, [], patientUntil: end)
+    }
+
+    private func evict(
+        _ items: [Resolved],
+        _ coming: Set<InodeKey>,
+        patientUntil end: ContinuousClock.Instant
+    ) async -> [EvictOutcome] {
         var outcomes: [EvictOutcome] = []
         var candidates: [(item: Resolved, row: SyncedItem, file: FileContent)] = []
         for item in items {
-            if item.state.isDataless, !isPartlyHere(item) {
+            if item.state.isDataless, !coming.contains(item.state.key), !isPartlyHere(item) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
             } else if let (reason, isTemporary) = refusal(item) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary))
@@ -125,6 +148,8 @@ extension ContainerEngine {
     }
 
     private static let isOpen = "open"
+    private static let changed = "changed meanwhile"
+    private static let unsent = "not yet uploaded"
 
     /// The kernel says of a file that was closed that it was, but a moment later.
     private static let closingTime = Duration.milliseconds(300)
@@ -144,7 +169,7 @@ extension ContainerEngine {
         }
         guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content
         else {
-            return ("not yet uploaded", true)
+            return (Self.unsent, true)
         }
         if let placeholder = item.state.placeholder {
             guard placeholder.revision == file.revision, local.key == item.state.key else {
@@ -153,9 +178,9 @@ extension ContainerEngine {
         } else if local != LocalEvidence(item.state)
             || (core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil)
         {
-            return ("not yet uploaded", true)
+            return (Self.unsent, true)
         }
-        if file.content == nil || remote.isDeleted { return ("not yet uploaded", true) }
+        if file.content == nil || remote.isDeleted { return (Self.unsent, true) }
         if isPinned(row) { return ("pinned", false) }
         if item.state.linkCount > 1 { return ("linked more than once", false) }
         if mount?.isOpen(item.state.key) ?? false { return (Self.isOpen, true) }
@@ -232,10 +257,11 @@ extension ContainerEngine {
             guard let state = evicted.state else { return (nil, nil) }
             var row = row
             row.local = LocalEvidence(state)
+            forgetFilled(state.key)
             try? replica.database.removeRanges([row.id])
             return (nil, row)
         case .failure(.busy): return (Self.isOpen, nil)
-        case .failure(.stale), .failure(.notEmpty): return ("changed meanwhile", nil)
+        case .failure(.stale), .failure(.notEmpty): return (Self.changed, nil)
         case .failure(.system(let error)): return ("\(error)", nil)
         }
     }

@@ -43,8 +43,6 @@ package final class ContentFiller: Sendable {
         var waiters: [UInt64: Waiter] = [:]
         var isPumping = false
         var openCount = 0
-        /// Somebody waits for all of it, or it is to be kept whole.
-        var wantsWhole = false
         /// Reading goes on, or the handle has been open for a while: the rest follows.
         var wantsRest = false
         /// A moment from now that will be so, if it stays open.
@@ -56,11 +54,16 @@ package final class ContentFiller: Sendable {
 
     private struct State: Sendable {
         var files: [ObjectIdentifier: FileState] = [:]
+        /// Nothing of them is fetched any more; they are about to become whole.
+        var finishing: [PlaceholderFile] = []
+        var endWaiters: [InodeKey: [CheckedContinuation<Void, Never>]] = [:]
         var nextWaiter: UInt64 = 0
         /// Why nothing can be fetched at the moment.
         var obstacle: FillError?
         /// Nothing will be fetched any more.
         var isSignedOut = false
+
+        var coming: [PlaceholderFile] { files.values.filter(\.isPumping).map(\.file) + finishing }
     }
 
     /// Guards memory only; never held while a completion runs.
@@ -123,7 +126,7 @@ package final class ContentFiller: Sendable {
             guard var entry = state.files[id] else { return false }
             entry.openCount -= 1
             if entry.openCount <= 0 { entry.wantsRest = false }
-            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping && !entry.wantsWhole
+            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping
             state.files[id] = isUnused ? nil : entry
             return !isUnused
         }
@@ -220,6 +223,32 @@ package final class ContentFiller: Sendable {
         state.withLock { state in state.files.values.first { $0.file.key == key && !$0.file.isDiscarded }?.file }
     }
 
+    /// The files of which content is on its way, whoever asked for it and whether or not he still waits.
+    func coming() -> Set<InodeKey> { state.withLock { Set($0.coming.map(\.key)) } }
+
+    /// Returns when nothing more of that file is on its way.
+    func ended(_ key: InodeKey) async {
+        await withCheckedContinuation { continuation in
+            let isComing = state.withLock { state in
+                guard state.coming.contains(where: { $0.key == key }) else { return false }
+                state.endWaiters[key, default: []].append(continuation)
+                return true
+            }
+            if !isComing { continuation.resume() }
+        }
+    }
+
+    private func tellEnded() {
+        let ended: [CheckedContinuation<Void, Never>] = state.withLock { state in
+            guard !state.endWaiters.isEmpty else { return [] }
+            let coming = Set(state.coming.map(\.key))
+            let ended = state.endWaiters.filter { !coming.contains($0.key) }
+            for key in ended.keys { state.endWaiters[key] = nil }
+            return ended.values.flatMap { $0 }
+        }
+        for waiter in ended { waiter.resume() }
+    }
+
     // MARK: Ahead of reading
 
     /// These are about to be fetched by somebody else than the pump, who says so by `served` and ends with `endAhead`.
@@ -246,6 +275,7 @@ package final class ContentFiller: Sendable {
             for file in files { state.files[ObjectIdentifier(file)]?.isPumping = false }
         }
         for file in files { completeServed(ObjectIdentifier(file)) }
+        tellEnded()
     }
 
     /// All that are complete become whole, with one sync for all of them.
@@ -311,7 +341,8 @@ package final class ContentFiller: Sendable {
         do throws(FillError) {
             let source = try await source(of: file, id)
             guard let manifest = source.manifest else {
-                return await park(id, source)
+                await park(id, source)
+                return tellEnded()
             }
             // What is downloaded by name becomes whole file by file, and no others with it.
             if !isWantedByEngine(id) { missed(file, source.place) }
@@ -320,6 +351,7 @@ package final class ContentFiller: Sendable {
             logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
             fail(id, error)
         }
+        tellEnded()
     }
 
     private func isWantedByEngine(_ id: ObjectIdentifier) -> Bool {
@@ -344,6 +376,11 @@ package final class ContentFiller: Sendable {
         while let range = nextRange(file, id, try room(for: file, id)) {
             try await fetch(range, file, id, index, token)
             completeServed(id)
+        }
+        defer {
+            state.withLock { state in
+                if let index = state.finishing.firstIndex(where: { $0 === file }) { state.finishing.remove(at: index) }
+            }
         }
         if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded, !file.isWhole { try await finish(file) }
         completeServed(id)
@@ -438,7 +475,7 @@ package final class ContentFiller: Sendable {
                             )
                         )
                 }
-                if entry.wantsWhole || (entry.wantsRest && entry.openCount > 0), room >= Self.largestWindow {
+                if entry.wantsRest, entry.openCount > 0, room >= Self.largestWindow {
                     if let start = file.missing(in: 0..<size).first?.lowerBound {
                         return start..<min(size, start + Self.largestWindow / 2)
                     }
@@ -446,8 +483,8 @@ package final class ContentFiller: Sendable {
             }
             // A waiter whose range came meanwhile is completed by the caller.
             entry.isPumping = false
-            entry.wantsWhole = false
             state.files[id] = entry
+            state.finishing.append(file)
             return nil
         }
     }
@@ -464,7 +501,7 @@ package final class ContentFiller: Sendable {
         let size = file.placeholder.size
         return state.withLock { state in
             guard let entry = state.files[id], state.obstacle == nil else { return nil }
-            guard entry.wantsWhole || entry.openCount > 0 && entry.wantsRest else { return nil }
+            guard entry.openCount > 0, entry.wantsRest else { return nil }
             let elsewhere = entry.waiters.values.contains { waiter in
                 file.missing(in: waiter.range).contains {
                     $0.lowerBound < asked.lowerBound || $0.lowerBound > asked.upperBound
@@ -516,7 +553,6 @@ package final class ContentFiller: Sendable {
             entry.waiters.removeAll()
             entry.isPumping = false
             entry.wantsRest = false
-            entry.wantsWhole = false
             state.files[id] = entry.openCount > 0 ? entry : nil
             return (waiting, entry.openCount > 0 ? nil : entry.file)
         }

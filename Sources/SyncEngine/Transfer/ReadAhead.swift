@@ -22,6 +22,8 @@ final class ReadAhead: Sendable {
         var walk = ReadingWalk()
         /// One at a time for a folder: what misses meanwhile is about to come.
         var running: Set<ItemID> = []
+        /// Counts how often all that is about to begin was called off.
+        var callings = 0
         var mount: Mount?
         weak var host: EngineHost?
     }
@@ -49,32 +51,43 @@ final class ReadAhead: Sendable {
     /// Nothing is begun any more.
     func detach() { state.withLock { $0.mount = nil } }
 
+    /// What has not begun by now does not begin: somebody gives up contents. What has is known to the filler.
+    func callOff() { state.withLock { $0.callings += 1 } }
+
     /// A program waits for a small file of that place.
     func missed(_ place: Place) {
         let now = Instant(ContinuousClock.now - started)
-        let begun: (count: Int, mount: Mount, host: EngineHost)? = state.withLock { state in
+        let begun: (count: Int, mount: Mount, host: EngineHost, callings: Int)? = state.withLock { state in
             guard !state.running.contains(place.parent), let mount = state.mount, let host = state.host else {
                 return nil
             }
             let count = state.walk.missed(in: place.parent, at: now)
             guard count > 0 else { return nil }
             state.running.insert(place.parent)
-            return (count, mount, host)
+            return (count, mount, host, state.callings)
         }
         guard let begun else { return }
         Task {
-            await bring(begun.count, after: place, begun.mount, begun.host)
+            await bring(begun.count, after: place, begun.mount, begun.host, unless: begun.callings)
             _ = state.withLock { $0.running.remove(place.parent) }
         }
     }
 
-    private func bring(_ count: Int, after place: Place, _ mount: Mount, _ host: EngineHost) async {
+    private func bring(
+        _ count: Int,
+        after place: Place,
+        _ mount: Mount,
+        _ host: EngineHost,
+        unless callings: Int
+    ) async {
         do {
             let found = try await BlockingPool.shared.run { [self] in
                 try lookFor(count, after: place, mount, host)
             }
             let accepted = host.filler.beginAhead(found.map(\.file))
             defer { host.filler.endAhead(accepted) }
+            // After they are known to be coming, so that they are seen to be, or this is seen.
+            guard state.withLock({ $0.callings }) == callings else { return }
             let wanted = Set(accepted.map(ObjectIdentifier.init))
             let files = found.filter { wanted.contains(ObjectIdentifier($0.file)) }
             guard let first = files.first else { return }
