@@ -63,6 +63,30 @@ import Testing
         Story(seed: 861, steps: [3, 4, 13, 26, 30, 31, 33, 44, 47, 49, 52]),
         // A file whose answer was lost was exchanged with another, and came into being a second time.
         Story(seed: 875, steps: [0, 11, 13, 14, 15, 17, 21, 23, 27, 28, 29, 31, 40, 43, 44, 46]),
+        // A file that made room for another was replaced there, and then looked for under its old name: it stayed, and came a second time.
+        Story(
+            seed: 902_597,
+            steps: [2, 3, 6, 7, 8, 9, 10, 12, 13, 16, 17, 20, 21, 24, 27, 33, 39, 41, 46, 48, 49]
+        ),
+        // Its old name was another's by now: under the name on the way it was taken for a new item, and sent.
+        Story(seed: 313_140, steps: [1, 4, 5, 7, 9, 10, 12, 14, 26, 29, 46, 49]),
+        Story(seed: 313_421, steps: [9, 12, 13, 19, 22, 29, 30, 45, 48, 50]),
+        Story(seed: 313_838, steps: [15, 17, 24, 25, 26, 30, 33, 40, 42]),
+        // Two folders that are one in the other, the other way round elsewhere: the inner one made room within the outer.
+        Story(seed: 306_800, steps: [0, 5, 15, 18, 26, 27]),
+        // A move was refused as a circle, and another one waited for it to be made.
+        Story(
+            seed: 907_843,
+            steps: [0, 2, 3, 6, 10, 12, 17, 18, 19, 23, 25, 26, 28, 31, 37, 38, 40, 41]
+        ),
+        // A folder was removed into which others had moved a file: that was taken for this device's own moving it out.
+        Story(seed: 304_759, steps: [9, 11, 18, 28, 29, 31, 32, 33, 40, 41, 49, 55]),
+        // A folder was removed with a file in it whose first sending was not answered, and which others had edited.
+        Story(seed: 309_510, steps: [0, 4, 8, 10, 12, 17, 19]),
+        // A file was renamed while it was only announced, and the answer lost: a new one under its old name was taken for it.
+        Story(seed: 308_076, steps: [3, 8, 9, 10, 14]),
+        // The same with a folder under its old name.
+        Story(seed: 309_772, steps: [3, 12, 15, 19, 23]),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         #expect(Simulation.run(seed: story.seed, only: story.steps).failure == nil)

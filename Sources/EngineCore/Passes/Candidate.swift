@@ -60,6 +60,13 @@ package final class Candidate {
         return TransitionalName.matches(found.place.name) && !TransitionalName.matches(remote.place.name)
     }
 
+    /// Something new under the name of an item that made room, which is elsewhere or has ended: it needs a name of its own before anybody
+    /// is told of it.
+    package var isStrayInTransit: Bool {
+        guard synced == nil, rival == nil, let found, TransitionalName.matches(found.place.name) else { return false }
+        return remote.map { $0.isDeleted || !TransitionalName.matches($0.place.name) } ?? true
+    }
+
     /// It is about to come into being here.
     package var appears: Bool {
         applies.contains { if case .planned(.appear) = $0 { true } else { false } }

@@ -13,6 +13,10 @@ extension ItemTracker {
                 candidate.verdict = .later(.milliseconds(500))
                 continue
             }
+            if candidate.isStrayInTransit {
+                candidate.applies = [.aside]
+                continue
+            }
             switch decision(candidate) {
             case .nothing:
                 candidate.verdict = .done
@@ -79,7 +83,7 @@ extension ItemTracker {
     }
 
     /// A program has deleted what this device was just about to create in the cloud, and nobody has changed it there since.
-    private func wasDeletedWhileCreated(_ remote: RemoteItem) -> Bool {
+    func wasDeletedWhileCreated(_ remote: RemoteItem) -> Bool {
         guard !remote.isDeleted, view.isLogged(.item(remote.id)) else { return false }
         if case .file = remote.content { return sentRevision(remote) != nil }
         return true

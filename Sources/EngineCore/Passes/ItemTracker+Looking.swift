@@ -47,12 +47,15 @@ extension ItemTracker {
             try found(own.id, place, parent, state, own, work, into: pass)
             return try collectAbsent(row, work, into: pass)
         }
+        if row == nil, let own = try itemInTransit(state, at: place) {
+            return try found(own.id, place, parent, state, own, work, into: pass)
+        }
         if let owner = try movedItem(state, to: place, nameIsTaken: row != nil) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
             return
         }
-        if let row, kind(of: state) == row.content.kind, !livesElsewhere(row, than: place) {
+        if let row, kind(of: state) == row.content.kind, try !livesElsewhere(row, than: place) {
             try found(row.id, place, parent, state, row, work, into: pass)
             return try lookAtFormerNames(of: state, besides: row.id, work, into: pass)
         }
@@ -75,12 +78,17 @@ extension ItemTracker {
         }
     }
 
-    /// A folder keeps its identity where it went: another one at its old name is new.
-    private func livesElsewhere(_ row: SyncedItem, than place: LocalPlace) -> Bool {
-        guard row.content == .folder, let key = row.local?.key, let own = view.place(ofFolder: key) else {
-            return false
-        }
-        return own != place
+    /// A folder keeps its identity where it went: another one at its old name is new. So does a file whose move the cloud knows.
+    private func livesElsewhere(_ row: SyncedItem, than place: LocalPlace) throws -> Bool {
+        guard let key = row.local?.key else { return false }
+        if row.content == .folder { return view.place(ofFolder: key).map { $0 != place } ?? false }
+        guard let own = moves[key], own != place, try view.observe(own)?.key == key else { return false }
+        return try isThereInTheCloud(row, own)
+    }
+
+    private func isThereInTheCloud(_ row: SyncedItem, _ place: LocalPlace) throws -> Bool {
+        guard let remote = try view.remote(row.id), remote.place.name == place.name else { return false }
+        return try knownItem(of: place.folder) == remote.place.parent
     }
 
     /// The item that a folder is known as; `nil` for a new one, and for one that stays here.
@@ -418,11 +426,27 @@ extension ItemTracker {
         for row in try view.synced(key: state.key) {
             if state.kind == .folder { return row.content == .folder ? row : nil }
             guard !nameIsTaken, row.content.kind == kind(of: state) else { continue }
+            if try isThereInTheCloud(row, place) { return row }
             guard let folder = folderKey(of: row.place.parent) else { return row }
             let old = LocalPlace(folder: folder, name: row.place.name)
-            if try old == place || view.observe(old) == nil { return row }
+            guard old != place, let successor = try view.observe(old) else { return row }
+            // A folder, say, does not go on as the file that had its name.
+            if kind(of: successor) != row.content.kind { return row }
         }
         return nil
+    }
+
+    /// The item that made room for another and is to go on from here. Whatever has its old name by now is that other one. Its inode may be
+    /// one that is not written down yet.
+    private func itemInTransit(_ state: LocalState, at place: LocalPlace) throws -> SyncedItem? {
+        guard let item = TransitionalName.item(of: place.name), let own = try view.synced(item),
+            own.content.kind == kind(of: state)
+        else { return nil }
+        guard let key = own.local?.key, key != state.key else { return own }
+        for elsewhere in [currentPlace(of: key), try localPlace(of: own)] {
+            if let elsewhere, try view.observe(elsewhere)?.key == key { return nil }
+        }
+        return own
     }
 
     private func kind(of state: LocalState) -> ItemKind? {

@@ -86,7 +86,7 @@ extension ItemTracker {
         absentSince[candidate.id] = nil
         view.settled(candidate.id, candidate.found?.state.key)
         if let key = candidate.found?.state.key {
-            if moves[key] == candidate.found?.place { moves[key] = nil }
+            if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key

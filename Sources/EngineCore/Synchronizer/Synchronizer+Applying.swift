@@ -198,6 +198,11 @@ extension Synchronizer {
         }
         await settleApplied(remote, state, found.place, pass)
         candidate.found?.state = state
+        if tracker.moves[found.state.key] == found.place {
+            // By its row it would be looked for at the name that it had before.
+            tracker.moves[found.state.key] = nil
+            tracker.moves[state.key] = found.place
+        }
         if var row = pass.syncedRow(candidate.id) {
             // The place is a step of its own, unless both sides have moved it there.
             if Place(parent: found.parent, name: found.place.name) != remote.place {
@@ -213,6 +218,11 @@ extension Synchronizer {
             let folder = localFolder(of: target.parent, pass)
         else {
             candidate.verdict = .later(.milliseconds(200))
+            return
+        }
+        if found.state.kind == .folder, lies(folder, in: found.state.key) {
+            // That one has to get out first, and is on its way out in the cloud.
+            note(.stale, candidate)
             return
         }
         let mutation = Mutation.move(
@@ -247,6 +257,17 @@ extension Synchronizer {
         if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
     }
 
+    private func lies(_ folder: InodeKey, in ancestor: InodeKey) -> Bool {
+        var next = folder
+        // A stale entry could close a circle: no folder is deeper than there are folders.
+        for _ in 0...device.folders.count {
+            if next == ancestor { return true }
+            guard let entry = device.folders.entry(next) else { return false }
+            next = entry.parent
+        }
+        return false
+    }
+
     /// The name that an item shall get is another's, which is to move as well: two that swapped names wait for each other. One of
     /// them goes out of the way, under a name that is never taken for a user's.
     private func makeRoom(_ candidate: Candidate, _ found: Candidate.Found, _ folder: InodeKey, _ target: Place) async {
@@ -259,14 +280,15 @@ extension Synchronizer {
             return
         }
         guard leaving(occupant, target) != nil else { return }
-        await moveOutOfTheWay(candidate.id, found.place, found.state)
+        // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
+        await moveOutOfTheWay(candidate.id, found.place, found.state, to: folder)
     }
 
     /// Something is about to come where an item still is that has to leave, and cannot: into a folder of its own name, say, that is not
     /// here yet.
     private func clear(_ place: LocalPlace, of target: Place) async {
         guard let occupant = (try? device.observe(place)) ?? nil, let item = leaving(occupant, target) else { return }
-        await moveOutOfTheWay(item, place, occupant)
+        await moveOutOfTheWay(item, place, occupant, to: place.folder)
     }
 
     /// The item that is there and has another place in the cloud.
@@ -278,19 +300,19 @@ extension Synchronizer {
         }?.id
     }
 
-    private func moveOutOfTheWay(_ item: ItemID, _ from: LocalPlace, _ known: LocalState) async {
+    private func moveOutOfTheWay(_ item: ItemID, _ from: LocalPlace, _ known: LocalState, to folder: InodeKey) async {
         guard let name = TransitionalName.of(item), let path = device.path(of: from) else { return }
         let mutation = Mutation.move(
             fromParent: from.folder,
             fromName: from.name,
-            toParent: from.folder,
+            toParent: folder,
             toName: name,
             expecting: LocalEvidence(known)
         )
         guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
             return
         }
-        let place = LocalPlace(folder: from.folder, name: name)
+        let place = LocalPlace(folder: folder, name: name)
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: name)
         } else {
@@ -350,8 +372,9 @@ extension Synchronizer {
     /// The local item takes the next free name, and is looked at anew under it.
     private func moveAside(_ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, let path = device.path(of: found.place) else { return }
+        let base = nameToNumber(found.place.name)
         for number in 2..<10_000 {
-            let name = found.place.name.numbered(number)
+            let name = base.numbered(number)
             let place = LocalPlace(folder: found.place.folder, name: name)
             let isTaken = (try? device.observe(place)) ?? nil != nil
             let isTakenThere =
@@ -367,6 +390,14 @@ extension Synchronizer {
             return
         }
         candidate.verdict = .failed
+    }
+
+    /// Of what is still under the name of an item that made room: that item's.
+    private func nameToNumber(_ name: Name) -> Name {
+        guard let item = TransitionalName.item(of: name) else { return name }
+        let own = ((try? device.remote(item)) ?? nil)?.place.name
+        if let own, !TransitionalName.matches(own) { return own }
+        return (try? Name("recovered")) ?? name
     }
 
     // MARK: Acting

@@ -103,10 +103,15 @@ extension Synchronizer {
     /// Whether this device itself has taken the item out of the folder, and has still to say so.
     private func isAboutToGo(_ child: RemoteItem, from folder: ItemID) throws -> Bool {
         guard let row = try device.synced(child.id) else {
-            return device.isLogged(.item(child.id)) || tracker.isOwnAnnouncement(child)
+            return tracker.wasDeletedWhileCreated(child) || tracker.isOwnAnnouncement(child)
         }
         if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
-            return try tracker.knownItem(of: place.folder) != folder
+            let parent = try tracker.knownItem(of: place.folder)
+            // Others have moved it here, and it has only not come yet.
+            let isComing =
+                parent == row.place.parent && place.name == row.place.name
+                || TransitionalName.matches(place.name) && !TransitionalName.matches(child.place.name)
+            return parent != folder && !isComing
         }
         // Others have changed it since: it stays, and the folder with it.
         guard tracker.isAgreed(child, row) else { return false }

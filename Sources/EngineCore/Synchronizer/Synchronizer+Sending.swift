@@ -296,13 +296,16 @@ extension Synchronizer {
         } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
             // Its deletion goes in this very pass.
             candidate.verdict = .again
-        } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place {
+        } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place,
+            !tracker.refusedMoves.contains(rival)
+        {
             // It is elsewhere by now, and that is sent in this very pass. If it waits for this one's name in turn, one of them takes
             // another name on the way.
             crossings[candidate.id, default: 0] += 1
             crossings[rival, default: 0] += 1
             candidate.verdict = .later(.milliseconds(20))
         } else if let known = try device.remote(rival), !known.isDeleted, candidate.synced != nil {
+            crossings[candidate.id] = nil
             candidate.applies = [.aside]
         } else {
             // The feed is about to say who it is: then they can be compared.
