@@ -20,16 +20,20 @@ package struct Simulation {
 
     /// Fewer steps that are wrong as well, for somebody to read.
     /// - Returns: their numbers.
-    package static func shrink(seed: UInt64) -> [Int] {
-        guard let world = try? SimWorld(seed: seed, keepsStory: false) else { return [] }
-        var left = Array(SimPlan(&world.random, machines: world.machines.count).steps.indices)
+    package static func shrink(seed: UInt64, settings: SimSettings = SimSettings()) -> [Int] {
+        guard let world = try? SimWorld(seed: seed, settings: settings, keepsStory: false) else { return [] }
+        var left = Array(plan(of: world).indices)
         var size = left.count / 2
         while size > 0 {
             var start = 0
             while start < left.count {
                 var fewer = left
                 fewer.removeSubrange(start..<min(start + size, left.count))
-                if run(seed: seed, only: fewer).failure != nil { left = fewer } else { start += size }
+                if run(seed: seed, settings: settings, only: fewer).failure != nil {
+                    left = fewer
+                } else {
+                    start += size
+                }
             }
             size /= 2
         }
@@ -43,9 +47,14 @@ package struct Simulation {
     /// - Parameters:
     ///   - left: Of the schedule's steps, those that are taken, by number; `nil`: all.
     ///   - keepsStory: in words, what happened.
-    package static func run(seed: UInt64, only left: [Int]? = nil, keepsStory: Bool = false) -> Outcome {
+    package static func run(
+        seed: UInt64,
+        settings: SimSettings = SimSettings(),
+        only left: [Int]? = nil,
+        keepsStory: Bool = false
+    ) -> Outcome {
         let world: SimWorld
-        do { world = try SimWorld(seed: seed, keepsStory: keepsStory) } catch {
+        do { world = try SimWorld(seed: seed, settings: settings, keepsStory: keepsStory) } catch {
             return Outcome(seed: seed, failure: "\(error)", trace: 0, counts: [:], story: [], settling: .zero)
         }
         let settling = play(world, left)
@@ -59,9 +68,13 @@ package struct Simulation {
         )
     }
 
+    private static func plan(of world: SimWorld) -> [SimPlan.Step] {
+        SimPlan(&world.random, machines: world.machines.count, settings: world.settings).steps
+    }
+
     private static func play(_ world: SimWorld, _ left: [Int]?) -> Duration {
         for machine in world.machines { machine.start() }
-        let steps = SimPlan(&world.random, machines: world.machines.count).steps
+        let steps = plan(of: world)
         for number in left ?? Array(steps.indices) where steps.indices.contains(number) {
             let step = steps[number]
             world.at(step.at) { step.take(in: world) }

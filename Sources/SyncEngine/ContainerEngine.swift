@@ -342,7 +342,7 @@ package actor ContainerEngine {
         guard !files.isEmpty else { return }
         for file in files {
             mount?.becameWhole(file.key)
-            tracker.undeliverable.remove(file.key)
+            tracker.noteDelivered(file.key)
             if fillWatchers > 0 { filledMeanwhile[file.key] = (file.revision, file.state) }
         }
         do {

@@ -87,7 +87,7 @@ package final class EngineHost: Sendable {
             parent = (try? replica.database.synced(key: folder))?.first { $0.content == .folder }?.id
         }
         guard let parent else { return nil }
-        return (try? replica.database.synced(at: Place(parent: parent, name: name)))??.id
+        return (try? replica.database.synced(at: Place(parent: parent, name: name)))?.first?.id
     }
 
     /// Nothing was reported that the engine has not seen yet.

@@ -70,7 +70,7 @@ final class FakeDevice: DeviceView {
     }
 
     func synced(_ id: ItemID) -> SyncedItem? { rows[id] }
-    func synced(at place: Place) -> SyncedItem? { rows.values.first { $0.place == place } }
+    func synced(at place: Place) -> [SyncedItem] { rows.values.filter { $0.place == place }.sorted { $0.id < $1.id } }
     func synced(key: InodeKey) -> [SyncedItem] { rows.values.filter { $0.local?.key == key } }
     func syncedChildren(of folder: ItemID) -> [SyncedItem] { rows.values.filter { $0.place.parent == folder } }
 

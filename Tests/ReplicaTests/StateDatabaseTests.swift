@@ -101,8 +101,8 @@ import UbiquityModel
         #expect(try database.remoteChildren(of: folder) == [items[0], items[1], items[3]])
         let synced = [SyncedItem(items[0], local: evidence(1)), SyncedItem(items[3], local: evidence(1))]
         try database.write(synced: synced)
-        #expect(try database.synced(at: items[3].place) == synced[1])
-        #expect(try database.synced(at: items[2].place) == nil)
+        #expect(try database.synced(at: items[3].place) == [synced[1]])
+        #expect(try database.synced(at: items[2].place) == [])
         #expect(try database.syncedChildren(of: folder) == synced)
         #expect(try database.synced(key: evidence(1).key) == synced)
         #expect(try database.synced(key: evidence(2).key) == [])

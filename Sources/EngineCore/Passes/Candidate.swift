@@ -26,6 +26,8 @@ package final class Candidate {
         case planned(Apply)
         /// The local item makes room for the one that had the name first.
         case aside
+        /// A placeholder whose content cannot be had stands for that item's content from now on.
+        case refer(RemoteItem)
     }
 
     package struct Found {
@@ -54,10 +56,11 @@ package final class Candidate {
         )
     }
 
-    /// It made room for another and has not moved on yet.
+    /// It made room for another and has not moved on yet: it is on its way to where the cloud has it.
     package var isInTransit: Bool {
-        guard let found, let remote else { return false }
-        return TransitionalName.matches(found.place.name) && !TransitionalName.matches(remote.place.name)
+        guard let found, let remote, !TransitionalName.matches(remote.place.name) else { return false }
+        return TransitionalName.matches(found.place.name)
+            || synced.map { TransitionalName.matches($0.place.name) } ?? false
     }
 
     /// Something new under the name of an item that made room, which is elsewhere or has ended: it needs a name of its own before anybody

@@ -23,7 +23,8 @@ package protocol DeviceView: AnyObject {
     // MARK: The state database
 
     func synced(_ id: ItemID) throws -> SyncedItem?
-    func synced(at place: Place) throws -> SyncedItem?
+    /// Several while one has been moved away here, and that is not sent yet, or while it comes from there.
+    func synced(at place: Place) throws -> [SyncedItem]
     func synced(key: InodeKey) throws -> [SyncedItem]
     func syncedChildren(of folder: ItemID) throws -> [SyncedItem]
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem]

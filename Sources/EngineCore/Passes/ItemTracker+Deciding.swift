@@ -31,7 +31,14 @@ extension ItemTracker {
                 candidate.applies = [.aside]
             case .unavailable where candidate.synced == nil && candidate.found?.state.isDataless == true:
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
-                if let found = candidate.found { bringWhole(found.place, found.state.key, candidate) }
+                guard let found = candidate.found else { continue }
+                if isWithdrawn(found.state) {
+                    candidate.applies = [.planned(.vanish)]
+                } else if let remote = successor(of: found.state) {
+                    candidate.applies = [.refer(remote)]
+                } else {
+                    bringWhole(found.place, found.state.key, candidate)
+                }
             case .unavailable:
                 let reason = "its content is neither here nor in the cloud"
                 view.noteProblem(candidate.id, at: candidate.found?.place, reason)
@@ -69,8 +76,8 @@ extension ItemTracker {
         var rival = candidate.rival
         if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
             // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
-            // else it is about to come here.
-            guard row.place == local.place else { return .renameAside }
+            // else it is about to come here, or to come back.
+            guard row.place == local.place, !refusedMoves.contains(known.id) else { return .renameAside }
             rival = nil
         }
         return Planner.decide(
@@ -80,6 +87,22 @@ extension ItemTracker {
             rival: rival,
             deletionIsLogged: candidate.deletionIsProven
         )
+    }
+
+    /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.
+    private func successor(of state: LocalState) -> RemoteItem? {
+        guard undeliverable[state.key] != nil, let revision = state.placeholder?.revision else { return nil }
+        let remotes = (owners[state.key] ?? []).sorted().compactMap { (try? view.remote($0)) ?? nil }
+        return remotes.first { remote in
+            guard !remote.isDeleted, !remote.isAnnounced, case .file(let file) = remote.content else { return false }
+            return file.revision != revision
+        }
+    }
+
+    /// A placeholder of what nobody has ever had, and nobody has announced again.
+    private func isWithdrawn(_ state: LocalState) -> Bool {
+        guard withdrawn.contains(state.key), let revision = state.placeholder?.revision else { return false }
+        return (try? view.remote(revision: revision)) == .some(nil)
     }
 
     /// A program has deleted what this device was just about to create in the cloud, and nobody has changed it there since.

@@ -22,9 +22,7 @@ extension ItemTracker {
     private func look(at place: LocalPlace, _ work: Work, into pass: Pass) throws {
         // First of all: what lies in a folder that stays here has no item as its parent.
         if let path = view.path(of: place), let reason = localOnlyReason(place, path) {
-            let row = try knownItem(of: place.folder).flatMap {
-                try view.synced(at: Place(parent: $0, name: place.name))
-            }
+            let row = try knownItem(of: place.folder).flatMap { try rows(at: place, in: $0, nil).first }
             return try collectLocalOnly(place, try view.observe(place), row, reason, work, into: pass)
         }
         guard let parent = try parentItem(of: place, work, into: pass) else {
@@ -34,7 +32,35 @@ extension ItemTracker {
         let state = try view.observe(place)
         // What a lookup has made since the pass began gets its row now: a program may have moved it here, and it would be taken for new.
         view.recordMade()
-        let row = try view.synced(at: Place(parent: parent, name: place.name))
+        let known = try rows(at: place, in: parent, state?.key)
+        try look(at: place, parent, state, known.first, work, into: pass)
+        for row in known.dropFirst() { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// The items that were synced under a name: first the one that has it still, if any has.
+    package func rows(at place: LocalPlace, in parent: ItemID, _ key: InodeKey?) throws -> [SyncedItem] {
+        var rows = try view.synced(at: Place(parent: parent, name: place.name))
+        guard rows.count > 1 else { return rows }
+        let owner =
+            try rows.firstIndex { key != nil && $0.local?.key == key }
+            ?? rows.firstIndex { try !isElsewhere($0, than: place) }
+        if let owner { rows.insert(rows.remove(at: owner), at: 0) }
+        return rows
+    }
+
+    private func isElsewhere(_ row: SyncedItem, than place: LocalPlace) throws -> Bool {
+        guard let key = row.local?.key, let own = currentPlace(of: key), own != place else { return false }
+        return try view.observe(own)?.key == key
+    }
+
+    private func look(
+        at place: LocalPlace,
+        _ parent: ItemID,
+        _ state: LocalState?,
+        _ row: SyncedItem?,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
         guard let state, state.kind != .other else {
             if let row { try collectAbsent(row, work, into: pass) }
             return
@@ -58,6 +84,9 @@ extension ItemTracker {
         if let row, kind(of: state) == row.content.kind, try !livesElsewhere(row, than: place) {
             try found(row.id, place, parent, state, row, work, into: pass)
             return try lookAtFormerNames(of: state, besides: row.id, work, into: pass)
+        }
+        if row == nil, let own = try movedItem(replacedBy: state, at: place) {
+            return try found(own.id, place, parent, state, own, work, into: pass)
         }
         // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
@@ -253,7 +282,7 @@ extension ItemTracker {
         }
         candidate.remote = try view.remote(id)
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
-        if let placeholder = state.placeholder, !undeliverable.contains(state.key),
+        if let placeholder = state.placeholder, undeliverable[state.key] == nil,
             try isForeign(placeholder, state.key, id)
         {
             bringWhole(place, state.key, candidate)
@@ -292,7 +321,7 @@ extension ItemTracker {
     /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,
     /// by which the content is found.
     private func waitsForStranded(_ row: SyncedItem, _ candidate: Candidate) throws -> Bool {
-        guard let local = row.local, local.isDataless, !undeliverable.contains(local.key),
+        guard let local = row.local, local.isDataless, undeliverable[local.key] == nil,
             case .file(let file) = row.content,
             let place = moves[local.key], let state = try view.observe(place), state.key == local.key,
             state.placeholder?.revision == file.revision
@@ -303,12 +332,12 @@ extension ItemTracker {
     }
 
     func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
-        if undeliverable.contains(key) {
+        waits(candidate.works, forContentOf: key)
+        if undeliverable[key] != nil {
             view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
             candidate.verdict = .parked
             return
         }
-        waitingForContent[key, default: []].formUnion(candidate.works)
         candidate.verdict = .later(.seconds(2))
         view.fetchWhole(place, key)
     }
@@ -427,11 +456,25 @@ extension ItemTracker {
             if state.kind == .folder { return row.content == .folder ? row : nil }
             guard !nameIsTaken, row.content.kind == kind(of: state) else { continue }
             if try isThereInTheCloud(row, place) { return row }
-            guard let folder = folderKey(of: row.place.parent) else { return row }
-            let old = LocalPlace(folder: folder, name: row.place.name)
-            guard old != place, let successor = try view.observe(old) else { return row }
-            // A folder, say, does not go on as the file that had its name.
-            if kind(of: successor) != row.content.kind { return row }
+            if try !hasSuccessor(row, besides: place) { return row }
+        }
+        return nil
+    }
+
+    /// Whether something is at the item's old name that goes on as this item.
+    private func hasSuccessor(_ row: SyncedItem, besides place: LocalPlace) throws -> Bool {
+        guard let folder = folderKey(of: row.place.parent) else { return false }
+        let old = LocalPlace(folder: folder, name: row.place.name)
+        guard old != place, let successor = try view.observe(old) else { return false }
+        // A folder, say, does not go on as the file that had its name.
+        return kind(of: successor) == row.content.kind
+    }
+
+    /// The item of a file that moved here, which is not sent yet, and that was replaced since: the name goes on with it.
+    private func movedItem(replacedBy state: LocalState, at place: LocalPlace) throws -> SyncedItem? {
+        for key in moves.keys(at: place) where key != state.key {
+            let row = try view.synced(key: key).first { $0.content != .folder && $0.content.kind == kind(of: state) }
+            if let row, try !hasSuccessor(row, besides: place) { return row }
         }
         return nil
     }
@@ -505,7 +548,7 @@ extension ItemTracker {
         var isWhole = true
         for row in try view.syncedSubtree(of: folder) where row.local?.isDataless == true {
             guard let parent = folderKey(of: row.place.parent), let local = row.local,
-                !undeliverable.contains(local.key)
+                undeliverable[local.key] == nil
             else { continue }
             isWhole = false
             if fetching.count < 32 { view.fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }

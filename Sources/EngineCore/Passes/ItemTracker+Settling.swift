@@ -91,6 +91,7 @@ extension ItemTracker {
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {
+            moves[former] = nil
             ended.append(contentsOf: [.inode(former), .replacing(former)])
         }
         if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {

@@ -30,7 +30,7 @@ package final class ItemTracker<View: DeviceView> {
     /// Deleted inodes that no pass has looked at yet.
     package var freshDeletions: Set<InodeKey> = []
     /// Where inodes went that moved since their synced row was written.
-    package var moves: [InodeKey: LocalPlace] = [:]
+    package var moves = MovedInodes()
     /// Places whose open file is sent as it is, because `sync` asked.
     package var snapshots: Set<LocalPlace> = []
     /// Since when items are missing without a word from anybody.
@@ -49,10 +49,52 @@ package final class ItemTracker<View: DeviceView> {
     package var refusedMoves: Set<ItemID> = []
     /// Files that are being brought here for the engine's own purposes.
     package var fetching: Set<InodeKey> = []
-    /// Files whose content the cloud cannot give.
-    package var undeliverable: Set<InodeKey> = []
+    /// Files whose content the cloud cannot give, and the items whose it was: it may come with a change of these.
+    private(set) var undeliverable: [InodeKey: Set<ItemID>] = [:]
+    /// Those of them that were only announced, and deleted before they were sent: nobody has ever had them.
+    private(set) var withdrawn: Set<InodeKey> = []
+    /// Pages of the feed that have been written down.
+    package private(set) var pageCount: UInt64 = 0
+    /// The items whose content these files wait for, also when they go on without it.
+    private(set) var owners: [InodeKey: Set<ItemID>] = [:]
     /// Work that waits for a file to become whole.
     package var waitingForContent: [InodeKey: Set<Work>] = [:]
 
     package init(view: View) { self.view = view }
+
+    // MARK: Contents that nobody has
+
+    /// The content of a dataless file could not be had, for a reason that lasts.
+    /// - Parameter pageCount: of when it was asked for. What the feed has told since may be why.
+    /// - Returns: the work that waits for it, which need not wait any longer.
+    package func noteUndeliverable(_ key: InodeKey, isWithdrawn: Bool, askedAt pageCount: UInt64) -> [Work] {
+        guard pageCount == self.pageCount else { return [] }
+        undeliverable[key] = owners[key] ?? []
+        if isWithdrawn { withdrawn.insert(key) }
+        return (waitingForContent.removeValue(forKey: key) ?? []).sorted()
+    }
+
+    package func noteDelivered(_ key: InodeKey) {
+        undeliverable[key] = nil
+        owners[key] = nil
+        withdrawn.remove(key)
+    }
+
+    func waits(_ works: Set<Work>, forContentOf key: InodeKey) {
+        waitingForContent[key, default: []].formUnion(works)
+        owners[key, default: []].formUnion(((try? view.synced(key: key)) ?? []).map(\.id))
+    }
+
+    /// The cloud's state of these items has been written down.
+    /// - Returns: work that waits for contents that may have come with it.
+    func noteRemote(_ items: [RemoteItem]) -> [Work] {
+        guard !items.isEmpty else { return [] }
+        pageCount += 1
+        guard !undeliverable.isEmpty else { return [] }
+        let ids = Set(items.map(\.id))
+        let keys = undeliverable.filter { !$0.value.isDisjoint(with: ids) }.keys.sorted()
+        // What was withdrawn stays so, unless its author brings it after all.
+        for key in keys { undeliverable[key] = nil }
+        return keys.flatMap { (waitingForContent.removeValue(forKey: $0) ?? []).sorted() }
+    }
 }

@@ -59,7 +59,7 @@ extension Synchronizer {
         return candidate.applies.contains { step in
             switch step {
             case .planned(.move), .aside: true
-            case .planned(.appear), .planned(.replace), .planned(.attributes), .planned(.vanish): false
+            case .refer, .planned(.appear), .planned(.replace), .planned(.attributes), .planned(.vanish): false
             }
         }
     }
@@ -77,6 +77,7 @@ extension Synchronizer {
         for step in candidate.applies where candidate.verdict == nil {
             switch step {
             case .aside: await moveAside(candidate, pass)
+            case .refer(let remote): await refer(candidate, to: remote)
             case .planned(.appear): await appear(candidate, pass)
             case .planned(.replace): await replace(candidate, pass)
             case .planned(.move(let place)): await move(candidate, to: place, pass)
@@ -133,7 +134,7 @@ extension Synchronizer {
                 staged: staged
             )
         else {
-            if staleCounts[candidate.id, default: 0] > 3 { await clear(place, of: remote.place) }
+            if staleCounts[candidate.id, default: 0] > 3 { await clear(place, of: remote.place, pass) }
             return
         }
         await settleApplied(remote, state, place, pass)
@@ -233,13 +234,15 @@ extension Synchronizer {
             expecting: LocalEvidence(found.state)
         )
         guard let result = await perform(mutation, result: from, candidate) else {
-            if candidate.verdict == .later(Self.staleDelay) { await makeRoom(candidate, found, folder, target) }
+            if candidate.verdict == .later(Self.staleDelay) { await makeRoom(candidate, found, folder, target, pass) }
             return
         }
         guard let state = result.state else { return }
         let place = LocalPlace(folder: folder, name: target.name)
         if state.kind == .folder, isStill(state.key, at: place) {
             device.folders.move(state.key, parent: folder, name: target.name)
+            // Attributes that were set just before were reported under the old name.
+            handle(.changed(place, isOpen: false))
         }
         tracker.refusedMoves.remove(candidate.id)
         row.place = target
@@ -270,8 +273,14 @@ extension Synchronizer {
 
     /// The name that an item shall get is another's, which is to move as well: two that swapped names wait for each other. One of
     /// them goes out of the way, under a name that is never taken for a user's.
-    private func makeRoom(_ candidate: Candidate, _ found: Candidate.Found, _ folder: InodeKey, _ target: Place) async {
-        guard !TransitionalName.matches(found.place.name),
+    private func makeRoom(
+        _ candidate: Candidate,
+        _ found: Candidate.Found,
+        _ folder: InodeKey,
+        _ target: Place,
+        _ pass: Pass
+    ) async {
+        guard !TransitionalName.matches(found.place.name), let row = candidate.synced,
             let occupant = (try? device.observe(LocalPlace(folder: folder, name: target.name))) ?? nil
         else { return }
         if occupant.kind == .other {
@@ -281,27 +290,63 @@ extension Synchronizer {
         }
         guard leaving(occupant, target) != nil else { return }
         // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
-        await moveOutOfTheWay(candidate.id, found.place, found.state, to: folder)
+        guard let moved = await moveOutOfTheWay(row, found.place, found.state, to: folder, target.parent, pass) else {
+            return
+        }
+        candidate.found?.place = moved.place
+        candidate.found?.state = moved.state
+        candidate.synced = pass.syncedRow(candidate.id)
     }
 
     /// Something is about to come where an item still is that has to leave, and cannot: into a folder of its own name, say, that is not
     /// here yet.
-    private func clear(_ place: LocalPlace, of target: Place) async {
-        guard let occupant = (try? device.observe(place)) ?? nil, let item = leaving(occupant, target) else { return }
-        await moveOutOfTheWay(item, place, occupant, to: place.folder)
+    private func clear(_ place: LocalPlace, of target: Place, _ pass: Pass) async {
+        guard let occupant = (try? device.observe(place)) ?? nil else { return }
+        if let row = leaving(occupant, target) {
+            _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
+        } else if let row = announced(occupant, target), let path = device.path(of: place) {
+            // An announcement claims no name. It comes again when its content is known, under the name that it gets then.
+            let mutation = Mutation.remove(
+                parent: place.folder,
+                name: place.name,
+                expecting: LocalEvidence(occupant),
+                isFolder: false
+            )
+            guard case .success? = await device.perform(mutation, at: path) else { return }
+            pass.removeRow(row.id)
+            pass.foldersTouched.insert(place.folder)
+        }
+    }
+
+    /// The item of which only name and size are known, and which is there.
+    private func announced(_ occupant: LocalState, _ target: Place) -> SyncedItem? {
+        guard let placeholder = occupant.placeholder else { return nil }
+        let rows = (try? device.synced(key: occupant.key)) ?? []
+        return rows.first { row in
+            guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
+            return remote.isAnnounced && !remote.isDeleted && remote.content.revision == placeholder.revision
+        }
     }
 
     /// The item that is there and has another place in the cloud.
-    private func leaving(_ occupant: LocalState, _ target: Place) -> ItemID? {
+    private func leaving(_ occupant: LocalState, _ target: Place) -> SyncedItem? {
         let rows = (try? device.synced(key: occupant.key)) ?? []
         return rows.first { row in
             guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
             return !remote.isDeleted && remote.place != row.place
-        }?.id
+        }
     }
 
-    private func moveOutOfTheWay(_ item: ItemID, _ from: LocalPlace, _ known: LocalState, to folder: InodeKey) async {
-        guard let name = TransitionalName.of(item), let path = device.path(of: from) else { return }
+    /// The row goes along: under the name that it leaves, another item is about to be.
+    private func moveOutOfTheWay(
+        _ row: SyncedItem,
+        _ from: LocalPlace,
+        _ known: LocalState,
+        to folder: InodeKey,
+        _ parent: ItemID,
+        _ pass: Pass
+    ) async -> (place: LocalPlace, state: LocalState)? {
+        guard let name = TransitionalName.of(row.id), let path = device.path(of: from) else { return nil }
         let mutation = Mutation.move(
             fromParent: from.folder,
             fromName: from.name,
@@ -310,7 +355,7 @@ extension Synchronizer {
             expecting: LocalEvidence(known)
         )
         guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
-            return
+            return nil
         }
         let place = LocalPlace(folder: folder, name: name)
         if state.kind == .folder {
@@ -318,7 +363,14 @@ extension Synchronizer {
         } else {
             tracker.moves[state.key] = place
         }
+        var row = row
+        row.place = Place(parent: parent, name: name)
+        // What was not compared with the row is no more known to be what the row says than before.
+        if result.isUnchanged, row.local?.describes(known) ?? false { row.local = LocalEvidence(state) }
         if !result.isUnchanged { noteWritten(place) }
+        pass.setRow(row)
+        pass.foldersTouched.formUnion([from.folder, folder])
+        return (place, state)
     }
 
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
@@ -390,6 +442,25 @@ extension Synchronizer {
             return
         }
         candidate.verdict = .failed
+    }
+
+    /// It is looked at anew: the content is fetched for it, and it is then a file like any other.
+    private func refer(_ candidate: Candidate, to remote: RemoteItem) async {
+        guard let found = candidate.found, let path = device.path(of: found.place),
+            let staged = await stage(candidate, remote)
+        else { return }
+        let mutation = Mutation.publish(
+            staged: staged,
+            parent: found.place.folder,
+            name: found.place.name,
+            expecting: .inode(LocalEvidence(found.state))
+        )
+        guard await perform(mutation, path, candidate, staged: staged) != nil else { return }
+        tracker.noteDelivered(found.state.key)
+        tracker.newItems.remove(found.state.key)
+        // That inode has ended, and nothing goes on from it here.
+        tracker.moves[found.state.key] = nil
+        candidate.verdict = .again
     }
 
     /// Of what is still under the name of an item that made room: that item's.
@@ -482,7 +553,8 @@ extension Synchronizer {
         var names: [Name] = []
         if (try? device.forEachEntry(of: found.state.key) { name, _ in names.append(name) }) != nil {
             somethingIsNew = names.contains { name in
-                guard let row = try? device.synced(at: Place(parent: candidate.id, name: name)) else { return true }
+                let place = LocalPlace(folder: found.state.key, name: name)
+                guard let row = try? tracker.rows(at: place, in: candidate.id, nil).first else { return true }
                 return (try? device.remote(row.id))??.isDeleted != true
             }
         }

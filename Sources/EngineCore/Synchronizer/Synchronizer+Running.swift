@@ -32,7 +32,17 @@ extension Synchronizer {
             for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
         }
         for place in changed { handle(.changed(place, isOpen: false)) }
+        lookAtWhatLayInFormerFolders(pass)
         handle(.passEnded(verdicts))
+    }
+
+    /// A folder that was removed and made again goes on as the same item: no place leads any more to what lay in the former one.
+    private func lookAtWhatLayInFormerFolders(_ pass: Pass) {
+        for candidate in pass.all where candidate.formerKey != nil && candidate.found?.state.kind == .folder {
+            guard candidate.verdict == .done || candidate.verdict == .sent else { continue }
+            let lay = (try? device.syncedSubtree(of: candidate.id)) ?? []
+            if !lay.isEmpty { handle(.pendingLoaded(lay.map(\.id), isLast: false)) }
+        }
     }
 
     private func end(_ pass: Pass, after error: any Error) async {

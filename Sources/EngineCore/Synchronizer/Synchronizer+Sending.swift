@@ -169,6 +169,13 @@ extension Synchronizer {
         {
             return announced.revision
         }
+        // Others have changed it since it was announced: what was announced is a version of it then, by which their placeholders that went
+        // elsewhere find their content.
+        if candidate.synced == nil, let announced = tracker.sending[candidate.id], announced.content == nil,
+            let remote = candidate.remote, remote.content.revision != announced.revision
+        {
+            return announced.revision
+        }
         return device.newRevision()
     }
 
@@ -296,21 +303,28 @@ extension Synchronizer {
         } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
             // Its deletion goes in this very pass.
             candidate.verdict = .again
-        } else if let other = pass.candidates[rival], let found = other.found, found.place != candidate.found?.place,
-            !tracker.refusedMoves.contains(rival)
-        {
-            // It is elsewhere by now, and that is sent in this very pass. If it waits for this one's name in turn, one of them takes
-            // another name on the way.
+        } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other) {
+            // That is sent in this very pass. If it waits for this one's name in turn, one of them takes another name on the way.
             crossings[candidate.id, default: 0] += 1
             crossings[rival, default: 0] += 1
             candidate.verdict = .later(.milliseconds(20))
-        } else if let known = try device.remote(rival), !known.isDeleted, candidate.synced != nil {
+        } else if let known = try device.remote(rival), !known.isDeleted,
+            try candidate.synced != nil || device.synced(rival) != nil
+        {
             crossings[candidate.id] = nil
             candidate.applies = [.aside]
         } else {
             // The feed is about to say who it is: then they can be compared.
             candidate.verdict = .later(.milliseconds(50))
         }
+    }
+
+    /// It is elsewhere here than in the cloud, because a program has moved it: not on its way to where the cloud has it, nor back there.
+    private func isLeaving(_ candidate: Candidate) -> Bool {
+        guard let place = candidate.local?.place, !candidate.isInTransit, !tracker.refusedMoves.contains(candidate.id),
+            let known = candidate.agreed?.place ?? candidate.remote?.place
+        else { return false }
+        return place != known
     }
 
     private func committed(

@@ -76,12 +76,23 @@ package final class Synchronizer<Device: EngineDevice> {
 
     /// The cloud's state of these items has been written down.
     package func remoteWritten(_ items: [RemoteItem]) {
+        for work in tracker.noteRemote(items) { handle(.woken(work)) }
         // Also what a pass has at this moment, and is about to park.
         if core.parkedCount > 0 || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
         if !items.isEmpty { handle(.remoteChanged) }
     }
 
     // MARK: What programs do
+
+    /// It was moved here before it was deleted, and that is not sent: its name then, where it is missed, has been looked at.
+    private func lookAtMoved(_ key: InodeKey, deletedAt place: LocalPlace) {
+        for row in (try? device.synced(key: key)) ?? [] {
+            guard row.place.name != place.name || tracker.folderKey(of: row.place.parent) != place.folder else {
+                continue
+            }
+            handle(.pendingLoaded([row.id], isLast: false))
+        }
+    }
 
     package func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
@@ -94,6 +105,7 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.vanished.remove(place)
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
+            lookAtMoved(key, deletedAt: place)
         }
         if let from = change.movedFrom {
             noteLeft(LocalPlace(folder: from.parent, name: from.name), change.key, for: place)
@@ -123,7 +135,12 @@ package final class Synchronizer<Device: EngineDevice> {
         // After the items are in the log.
         defer { try? device.unlog([.replacing(key)]) }
         guard !change.isFolder, let parent = (try? tracker.knownItem(of: change.parent)) ?? nil,
-            let target = (try? device.synced(at: Place(parent: parent, name: change.name)))??.id
+            let target =
+                (try? tracker.rows(
+                    at: LocalPlace(folder: change.parent, name: change.name),
+                    in: parent,
+                    nil
+                ))?.first?.id
         else { return }
         for row in (try? device.synced(key: key)) ?? [] where row.id != target && row.place.name == from.name {
             device.log(.item(row.id))

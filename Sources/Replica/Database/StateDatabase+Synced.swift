@@ -8,8 +8,8 @@ extension StateDatabase {
         try rememberingFolder(id) { () throws(ReplicaError) in try reading { try SyncedTable.fetch($0, id) } }
     }
 
-    package func synced(at place: Place) throws(ReplicaError) -> SyncedItem? {
-        try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id LIMIT 1", place.values).first }
+    package func synced(at place: Place) throws(ReplicaError) -> [SyncedItem] {
+        try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id", place.values) }
     }
 
     /// The items of an inode: several if it has several names.

@@ -13,8 +13,8 @@ struct SimDatabase {
 
     // MARK: Rows
 
-    func synced(at place: Place) -> SyncedItem? {
-        synced.values.filter { $0.place == place }.min { $0.id < $1.id }
+    func synced(at place: Place) -> [SyncedItem] {
+        synced.values.filter { $0.place == place }.sorted { $0.id < $1.id }
     }
 
     func synced(key: InodeKey) -> [SyncedItem] {

@@ -188,7 +188,9 @@ extension SimDevice: EngineDevice {
                     read.chunks = [:]
                     content = read
                     verdict = .again
-                } catch {}
+                } catch {
+                    verdict = .later(.seconds(5))
+                }
             }
             if !isDead { synchronizer.transferEnded(item, at: file.place, works, content: content, verdict) }
         }

@@ -27,7 +27,7 @@ extension SimDevice: DeviceView {
     func path(of place: LocalPlace) -> ItemPath? { folders.path(of: place.folder)?.appending(place.name) }
 
     func synced(_ id: ItemID) throws -> SyncedItem? { machine.database.synced[id] }
-    func synced(at place: Place) throws -> SyncedItem? { machine.database.synced(at: place) }
+    func synced(at place: Place) throws -> [SyncedItem] { machine.database.synced(at: place) }
     func synced(key: InodeKey) throws -> [SyncedItem] { machine.database.synced(key: key) }
     func syncedChildren(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedChildren(of: folder) }
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedSubtree(of: folder) }

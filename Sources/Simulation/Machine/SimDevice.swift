@@ -170,12 +170,12 @@ final class SimDevice {
         let number = connection
         try await pause(300...8_000)
         guard machine.isReachable, number != 0, number == connection else { throw SimFailure.offline }
-        if world.faults(.requestLost) { throw SimFailure.offline }
+        if world.happens(.requests) { throw SimFailure.offline }
         let answer = try body(&world.cloud)
         world.cloudMayHaveChanged()
         try await pause(300...8_000)
         guard machine.isReachable, number == connection else { throw SimFailure.offline }
-        if world.faults(.answerLost) { throw SimFailure.offline }
+        if world.happens(.answers) { throw SimFailure.offline }
         return answer
     }
 
@@ -200,13 +200,19 @@ final class SimDevice {
 
     private func fill(_ number: UInt64) async -> Bool {
         guard let placeholder = machine.disk[number]?.placeholder else { return machine.disk[number] != nil }
+        let pageCount = synchronizer.tracker.pageCount
         do {
             let tokens = try await request { try $0.tokens(of: placeholder.revision) }
             guard let inode = machine.disk[number], inode.placeholder == placeholder else { return false }
             guard let tokens else {
                 // One that is announced only may come.
                 if !world.cloud.isAnnounced(placeholder.revision) {
-                    synchronizer.tracker.undeliverable.insert(SimDisk.key(number))
+                    let waiting = synchronizer.tracker.noteUndeliverable(
+                        SimDisk.key(number),
+                        isWithdrawn: world.cloud.isWithdrawn(placeholder.revision),
+                        askedAt: pageCount
+                    )
+                    for work in waiting { synchronizer.handle(.woken(work)) }
                 }
                 return false
             }
@@ -229,7 +235,7 @@ final class SimDevice {
     }
 
     private func noteWhole(_ evidence: LocalEvidence, _ revision: RevisionID) {
-        synchronizer.tracker.undeliverable.remove(evidence.key)
+        synchronizer.tracker.noteDelivered(evidence.key)
         var changes = SyncedChanges()
         for var row in machine.database.synced(key: evidence.key) where row.content.revision == revision {
             row.local = evidence

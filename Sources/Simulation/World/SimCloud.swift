@@ -124,6 +124,10 @@ struct SimCloud {
         ((try? items()) ?? []).contains { $0.isAnnounced && !$0.isDeleted && $0.content.revision == revision }
     }
 
+    func isWithdrawn(_ revision: RevisionID) -> Bool {
+        ((try? items()) ?? []).contains { $0.isAnnounced && $0.isDeleted && $0.content.revision == revision }
+    }
+
     private func tokens(of content: ContentID) -> [UInt64]? {
         manifests[content]?.entries.map { SimContent.token($0.chunk) }
     }

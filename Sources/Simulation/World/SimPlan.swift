@@ -31,20 +31,26 @@ struct SimPlan {
 
     private(set) var steps: [Step] = []
 
-    init(_ random: inout SimRandom, machines: Int) {
-        for _ in 0..<(10 + random.below(50)) {
+    init(_ random: inout SimRandom, machines: Int, settings: SimSettings) {
+        let drawn = 10 + random.below(50)
+        for _ in 0..<(settings.steps ?? drawn) {
             // Often close together.
             let moment = Duration.milliseconds(random.below(random.happens(50) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .act(random.split())))
         }
-        for _ in 0..<random.below(4) {
+        for _ in 0..<Self.count(of: .kills, drawn: random.below(4), settings) {
             let moment = Duration.microseconds(500_000 + random.below(17_000_000))
             add(.kill, .start, random.below(machines), moment, moment + .milliseconds(1 + random.below(3_000)))
         }
-        for _ in 0..<random.below(4) {
+        for _ in 0..<Self.count(of: .cuts, drawn: random.below(4), settings) {
             let moment = Duration.microseconds(100_000 + random.below(15_000_000))
             add(.cut, .mend, random.below(machines), moment, moment + .milliseconds(1 + random.below(4_000)))
         }
+    }
+
+    private static func count(of fault: SimFault, drawn: Int, _ settings: SimSettings) -> Int {
+        guard let faults = settings.faults else { return drawn }
+        return faults.contains(fault) ? max(drawn, 1) : 0
     }
 
     private mutating func add(_ kind: Step.Kind, _ end: Step.Kind, _ machine: Int, _ at: Duration, _ until: Duration) {

@@ -25,6 +25,7 @@ final class SimWorld {
     var isTroubled = true
     /// Per cent.
     let faultRate: Int
+    let settings: SimSettings
     private(set) var counts: [SimCounter: Int] = [:]
     /// What went wrong, if anything did.
     private(set) var failure: String?
@@ -34,14 +35,17 @@ final class SimWorld {
     private(set) var trace: UInt64 = 0xcbf2_9ce4_8422_2325
     var ledger = SimLedger()
 
-    init(seed: UInt64, keepsStory: Bool) throws {
+    init(seed: UInt64, settings: SimSettings, keepsStory: Bool) throws {
         self.seed = seed
         self.keepsStory = keepsStory
         var random = SimRandom(seed: seed)
         executor = SimExecutor(random: random.split())
         isolation = SimIsolation(executor: executor)
-        faultRate = [0, 1, 3, 8][random.below(4)]
-        let count = 2 + random.below(3)
+        let rate = [0, 1, 3, 8][random.below(4)]
+        faultRate = settings.faults == nil ? rate : max(rate, 1)
+        self.settings = settings
+        let drawn = 2 + random.below(3)
+        let count = settings.devices ?? drawn
         self.random = random
         cloud = try SimCloud(machines: count, at: Self.timeOfDay(.zero))
         machines = (0..<count).map { SimMachine(number: $0, world: self) }
@@ -95,9 +99,11 @@ final class SimWorld {
 
     // MARK: The network
 
-    func faults(_ counter: SimCounter) -> Bool {
-        guard isTroubled, faultRate > 0, random.happens(faultRate) else { return false }
-        count(counter)
+    func happens(_ fault: SimFault) -> Bool {
+        guard isTroubled, faultRate > 0, settings.faults?.contains(fault) ?? true, random.happens(faultRate) else {
+            return false
+        }
+        count(fault.counter)
         return true
     }
 

@@ -80,7 +80,7 @@ final class EngineView: DeviceView {
     // MARK: The state database
 
     func synced(_ id: ItemID) throws -> SyncedItem? { try replica.database.synced(id) }
-    func synced(at place: Place) throws -> SyncedItem? { try replica.database.synced(at: place) }
+    func synced(at place: Place) throws -> [SyncedItem] { try replica.database.synced(at: place) }
     func synced(key: InodeKey) throws -> [SyncedItem] { try replica.database.synced(key: key) }
     func syncedChildren(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedChildren(of: folder) }
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedSubtree(of: folder) }

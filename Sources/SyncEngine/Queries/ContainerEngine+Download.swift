@@ -52,13 +52,14 @@ extension ContainerEngine {
         case .unsent, .wouldWait: .busy("\(path): not yet uploaded by its author")
         case .authorGone(let author):
             .failed("\(path): not uploaded by its author, \(author), which is no device of this account any more")
-        case .cloud, .system, .corrupted, .gone: .failed("\(path): \(error.errno)")
+        case .cloud, .system, .corrupted, .gone, .withdrawn: .failed("\(path): \(error.errno)")
         }
     }
 
     /// Starts bringing a file here; what waits for its content is looked at again when it is whole.
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
         guard tracker.fetching.insert(key).inserted else { return }
+        let pageCount = tracker.pageCount
         Task {
             let error = await self.bringHere(place)
             self.tracker.fetching.remove(key)
@@ -68,7 +69,9 @@ extension ContainerEngine {
                 "content cannot be fetched",
                 metadata: ["path": "\(place.name)", "why": "\(error.errno)"]
             )
-            self.tracker.undeliverable.insert(key)
+            let isWithdrawn = if case .withdrawn = error { true } else { false }
+            let waiting = self.tracker.noteUndeliverable(key, isWithdrawn: isWithdrawn, askedAt: pageCount)
+            for work in waiting { self.handle(.woken(work)) }
         }
     }
 

@@ -68,7 +68,7 @@ extension ContainerEngine {
             parent = try replica.database.synced(key: place.folder).first { $0.content == .folder }?.id
         }
         guard let parent else { return nil }
-        return try replica.database.synced(at: Place(parent: parent, name: place.name))
+        return try replica.database.synced(at: Place(parent: parent, name: place.name)).first
     }
 
     package func item(at path: ItemPath) throws(EngineError) -> ItemStatus {

@@ -42,7 +42,8 @@ extension ContainerEngine {
             switch error {
             case .cloud(let cloudError): throw translate(cloudError)
             case .system(.noSpace): throw .noSpace
-            case .system, .corrupted, .gone, .unsent, .authorGone, .wouldWait: throw .failed("\(path): \(error)")
+            case .system, .corrupted, .gone, .withdrawn, .unsent, .authorGone, .wouldWait:
+                throw .failed("\(path): \(error)")
             }
         }
     }

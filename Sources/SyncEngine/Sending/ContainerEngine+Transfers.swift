@@ -35,12 +35,22 @@ extension ContainerEngine {
                 verdict = .failed
             case .cloud(let cloudError):
                 noteCloudProblem(id, path, cloudError)
-                verdict = .failed
+                verdict = Self.verdict(cloudError)
             }
         }
         meter.end(token)
         transferTasks[id] = nil
         synchronizer.transferEnded(id, at: file.place, works, content: content, verdict)
+    }
+
+    /// A connection that is lost says nothing of the item: with the next one it is tried again, however often that was so.
+    static func verdict(_ error: CloudError) -> Verdict {
+        switch error {
+        case .offline, .cancelled: .later(.seconds(5))
+        case .stalled, .revoked, .unauthorized, .wrongServer, .serverFull, .quotaExceeded, .rejected, .malformed,
+            .tooNew, .notFound:
+            .failed
+        }
     }
 
     func noteCloudProblem(_ id: ItemID, _ path: String, _ error: CloudError) {

@@ -37,7 +37,7 @@ extension ContainerEngine {
                 let name = try await self.bringTogether(wanted)
                 self.downloaded[id] = (wanted.file.revision, name)
             } catch {
-                verdict = .failed
+                verdict = if case .cloud(let cloudError) = error { Self.verdict(cloudError) } else { .failed }
                 self.logger.info("a download ended early", metadata: ["why": "\(error)"])
             }
             self.transferTasks[id] = nil
@@ -51,9 +51,11 @@ extension ContainerEngine {
         switch error {
         case .system(let errno): noteProblem(id, at: wanted.place, Core.reason(errno))
         // Nothing that is whole here is replaced by what is only announced.
-        case .gone, .unsent, .authorGone, .wouldWait: return .later(.seconds(1))
+        case .gone, .withdrawn, .unsent, .authorGone, .wouldWait: return .later(.seconds(1))
         case .corrupted(let why): noteProblem(id, at: wanted.place, "the content fails its check: \(why)")
-        case .cloud(let error): noteCloudProblem(id, path(of: wanted.place)?.description ?? "", error)
+        case .cloud(let error):
+            noteCloudProblem(id, path(of: wanted.place)?.description ?? "", error)
+            return Self.verdict(error)
         }
         return .failed
     }

@@ -58,7 +58,7 @@ struct Downloader: Sendable {
         guard let id = content.content else {
             if let remote = found.remote {
                 // It will never come if the file was deleted before it was sent.
-                if remote.isDeleted { throw .gone }
+                if remote.isDeleted { throw current == nil ? .gone : .withdrawn }
                 // Nor if it was sent with another content; but what an apply left half-way may still be a version.
                 if current == nil { return try await sourceOfOldRevision(found.item, found.place, revision) }
             }
@@ -200,7 +200,7 @@ struct Downloader: Sendable {
                 .corrupted where count < 2:
                 count += 1
                 do { try await Task.sleep(for: .milliseconds(150) * (1 << count)) } catch { throw .cloud(.cancelled) }
-            case .cloud, .system, .corrupted, .gone, .unsent, .authorGone, .wouldWait: throw error
+            case .cloud, .system, .corrupted, .gone, .withdrawn, .unsent, .authorGone, .wouldWait: throw error
             }
         }
     }

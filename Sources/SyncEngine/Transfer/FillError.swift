@@ -8,6 +8,8 @@ enum FillError: Error {
     case corrupted(String)
     /// The item or the revision is gone.
     case gone
+    /// Only announced, and deleted before it was sent: there is no content.
+    case withdrawn
     /// Only announced, and its author has not sent it for as long as one waits.
     case unsent(author: String)
     /// Only announced, and its author is no device of the account any more: it will not come.
@@ -31,7 +33,7 @@ enum FillError: Error {
             }
         case .system(let error): error
         case .corrupted: .ioError
-        case .gone: .noSuchFileOrDirectory
+        case .gone, .withdrawn: .noSuchFileOrDirectory
         case .unsent: .timedOut
         case .authorGone: .hostIsDown
         case .wouldWait: .wouldBlock

@@ -1,0 +1,37 @@
+/// What goes wrong in a world, besides what programs do to each other.
+package enum SimFault: String, CaseIterable, Sendable {
+    /// A question does not reach the server.
+    case requests
+    /// Its answer does not come back: what was asked for has been done.
+    case answers
+    /// The service is killed, and started again later.
+    case kills
+    /// A device has no network for a while.
+    case cuts
+
+    /// Says that it has happened.
+    package var counter: SimCounter {
+        switch self {
+        case .requests: .requestLost
+        case .answers: .answerLost
+        case .kills: .kills
+        case .cuts: .networkCuts
+        }
+    }
+}
+
+/// What a world is like, where its seed does not decide that.
+package struct SimSettings: Sendable {
+    /// 2 to 5.
+    package var devices: Int?
+    /// How often programs act.
+    package var steps: Int?
+    /// Those that happen, all of them in every world; `nil`: what the seed decides.
+    package var faults: Set<SimFault>?
+
+    package init(devices: Int? = nil, steps: Int? = nil, faults: Set<SimFault>? = nil) {
+        self.devices = devices
+        self.steps = steps
+        self.faults = faults
+    }
+}
