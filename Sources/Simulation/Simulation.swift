@@ -69,7 +69,7 @@ package struct Simulation {
     }
 
     private static func plan(of world: SimWorld) -> [SimPlan.Step] {
-        SimPlan(&world.random, machines: world.machines.count, settings: world.settings).steps
+        SimPlan(&world.random, seed: world.seed, machines: world.machines.count, settings: world.settings).steps
     }
 
     private static func play(_ world: SimWorld, _ left: [Int]?) -> Duration {

@@ -125,7 +125,8 @@ package actor ContainerEngine {
                 populator: populator,
                 cloud: cloud,
                 uploader: uploader,
-                claims: claims
+                claims: claims,
+                deviceName: deviceName
             ),
             logger: logger
         )

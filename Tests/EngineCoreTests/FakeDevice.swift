@@ -17,6 +17,7 @@ final class FakeDevice: DeviceView {
     private var inodes: UInt64 = 1
     private var items: UInt8 = 100
 
+    let deviceName = "this one"
     let rootKey = InodeKey(tag: 1, words: (1, 0, 0))
     let now = Instant(.seconds(1))
 

@@ -103,6 +103,10 @@ import Testing
         Story(seed: 3_002_460, steps: [1, 4, 5, 11, 15, 20, 22, 24]),
         Story(seed: 3_504_434, steps: [7, 10, 21, 22, 29, 30]),
         Story(seed: 6_603_286, steps: [4, 7, 9, 12, 19]),
+        // A backup was restored, and a folder removed before it had been looked at: what had lain in it was not missed.
+        Story(seed: 32_609, steps: [10, 15, 22, 33, 35, 36, 37]),
+        // A device knew nothing any more of a file that it had announced: nobody would ever have sent it.
+        Story(seed: 22_183, steps: [0, 4, 8, 11, 14, 16, 18, 19, 34, 35]),
         // An attribute was set on a folder a moment before others' move of it came.
         Story(seed: 4_506_622, steps: [2, 22, 23, 25]),
     ])

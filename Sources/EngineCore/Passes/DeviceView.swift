@@ -20,6 +20,9 @@ package protocol DeviceView: AnyObject {
     /// `nil` if its folder does not exist any more.
     func path(of place: LocalPlace) -> ItemPath?
 
+    /// By which the account knows this device: the author of what it sends.
+    var deviceName: String { get }
+
     // MARK: The state database
 
     func synced(_ id: ItemID) throws -> SyncedItem?

@@ -68,7 +68,7 @@ extension ItemTracker {
             return .send([.revive])
         }
         if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote,
-            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote)
+            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote) || isForgottenAnnouncement(remote)
         {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.
             return .send([.delete(base: remote.content.revision)])
@@ -103,6 +103,11 @@ extension ItemTracker {
     private func isWithdrawn(_ state: LocalState) -> Bool {
         guard withdrawn.contains(state.key), let revision = state.placeholder?.revision else { return false }
         return (try? view.remote(revision: revision)) == .some(nil)
+    }
+
+    /// What this device has announced and knows nothing of: its disk is an older one, or lost its power. Nobody else has the content.
+    private func isForgottenAnnouncement(_ remote: RemoteItem) -> Bool {
+        remote.isAnnounced && !remote.isDeleted && remote.author == view.deviceName && sending[remote.id] == nil
     }
 
     /// A program has deleted what this device was just about to create in the cloud, and nobody has changed it there since.

@@ -280,15 +280,16 @@ extension Synchronizer {
         _ target: Place,
         _ pass: Pass
     ) async {
+        let place = LocalPlace(folder: folder, name: target.name)
         guard !TransitionalName.matches(found.place.name), let row = candidate.synced,
-            let occupant = (try? device.observe(LocalPlace(folder: folder, name: target.name))) ?? nil
+            let occupant = (try? device.observe(place)) ?? nil
         else { return }
         if occupant.kind == .other {
             noteProblem(candidate, "something that cannot be synced has its name")
             candidate.verdict = .failed
             return
         }
-        guard leaving(occupant, target) != nil else { return }
+        guard leaving(occupant, place, target) != nil else { return }
         // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
         guard let moved = await moveOutOfTheWay(row, found.place, found.state, to: folder, target.parent, pass) else {
             return
@@ -302,7 +303,7 @@ extension Synchronizer {
     /// here yet.
     private func clear(_ place: LocalPlace, of target: Place, _ pass: Pass) async {
         guard let occupant = (try? device.observe(place)) ?? nil else { return }
-        if let row = leaving(occupant, target) {
+        if let row = leaving(occupant, place, target) {
             _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
         } else if let row = announced(occupant, target), let path = device.path(of: place) {
             // An announcement claims no name. It comes again when its content is known, under the name that it gets then.
@@ -329,8 +330,10 @@ extension Synchronizer {
     }
 
     /// The item that is there and has another place in the cloud.
-    private func leaving(_ occupant: LocalState, _ target: Place) -> SyncedItem? {
-        let rows = (try? device.synced(key: occupant.key)) ?? []
+    private func leaving(_ occupant: LocalState, _ place: LocalPlace, _ target: Place) -> SyncedItem? {
+        var rows = (try? device.synced(key: occupant.key)) ?? []
+        // A backup that was restored has the same names and other inodes.
+        if rows.isEmpty { rows = Array(((try? tracker.rows(at: place, in: target.parent, nil)) ?? []).prefix(1)) }
         return rows.first { row in
             guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
             return !remote.isDeleted && remote.place != row.place
@@ -365,8 +368,10 @@ extension Synchronizer {
         }
         var row = row
         row.place = Place(parent: parent, name: name)
-        // What was not compared with the row is no more known to be what the row says than before.
-        if result.isUnchanged, row.local?.describes(known) ?? false { row.local = LocalEvidence(state) }
+        // What was not compared with the row is no more known to be what the row says than before. A folder has no bytes.
+        if result.isUnchanged, known.kind == .folder || row.local?.describes(known) ?? false {
+            row.local = LocalEvidence(state)
+        }
         if !result.isUnchanged { noteWritten(place) }
         pass.setRow(row)
         pass.foldersTouched.formUnion([from.folder, folder])

@@ -36,9 +36,10 @@ extension Synchronizer {
         handle(.passEnded(verdicts))
     }
 
-    /// A folder that was removed and made again goes on as the same item: no place leads any more to what lay in the former one.
+    /// A folder that was removed and made again, or comes back, goes on as the same item: no place leads any more to what lay in the
+    /// former one.
     private func lookAtWhatLayInFormerFolders(_ pass: Pass) {
-        for candidate in pass.all where candidate.formerKey != nil && candidate.found?.state.kind == .folder {
+        for candidate in pass.all where candidate.formerKey != nil && candidate.synced?.content == .folder {
             guard candidate.verdict == .done || candidate.verdict == .sent else { continue }
             let lay = (try? device.syncedSubtree(of: candidate.id)) ?? []
             if !lay.isEmpty { handle(.pendingLoaded(lay.map(\.id), isLast: false)) }

@@ -3,9 +3,9 @@ import Reconciliation
 import UbiquityModel
 
 extension SimDevice: EngineDevice {
-    var wallClock: Timestamp { world.timeOfDay }
-    func newOperation() -> OperationID { OperationID(at: world.timeOfDay, using: &world.random) }
-    func newRevision() -> RevisionID { RevisionID(at: world.timeOfDay, using: &world.random) }
+    var wallClock: Timestamp { machine.timeOfDay }
+    func newOperation() -> OperationID { OperationID(at: machine.timeOfDay, using: &world.random) }
+    func newRevision() -> RevisionID { RevisionID(at: machine.timeOfDay, using: &world.random) }
 
     // MARK: The state database
 
@@ -40,12 +40,14 @@ extension SimDevice: EngineDevice {
     func record(_ record: PassRecord) async throws {
         try await pause(50...4_000)
         for folder in record.folders.sorted() { restoreTime(of: folder, record) }
+        machine.makeDiskDurable()
         var changes = record.changes
         changes.upserts = changes.upserts.map(corrected)
         machine.database.apply(changes, remote: record.answered, manifests: record.manifests)
         world.note("\(machine.name) writes down \(SimNote(changes))")
         try await pause(5...200)
         machine.database.deletions.subtract(record.deletions.map { .item($0) })
+        machine.makeDatabaseDurable()
     }
 
     private func restoreTime(of folder: InodeKey, _ record: PassRecord) {
@@ -72,7 +74,7 @@ extension SimDevice: EngineDevice {
             mode: attributes.mode,
             extended: attributes.extended,
             modified: attributes.modified,
-            changed: SimDisk.tick(world.timeOfDay)
+            changed: SimDisk.tick(machine.timeOfDay)
         )
         switch remote.content {
         case .folder: inode.kind = .folder
@@ -109,7 +111,7 @@ extension SimDevice: EngineDevice {
                 mode: attributes.mode,
                 extended: attributes.extended,
                 modified: attributes.modified,
-                changed: SimDisk.tick(world.timeOfDay)
+                changed: SimDisk.tick(machine.timeOfDay)
             )
             return .staged(newStage(inode))
         } catch {

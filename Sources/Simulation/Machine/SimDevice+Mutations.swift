@@ -14,7 +14,7 @@ extension SimDevice {
             let number = try held(LocalPlace(folder: parent, name: name), expecting)
             guard let inode = machine.disk[number], (inode.kind == .folder) == isFolder else { throw .stale }
             guard inode.entries.isEmpty else { throw .notEmpty }
-            machine.disk.unlink(LocalPlace(folder: parent, name: name), world.timeOfDay)
+            machine.disk.unlink(LocalPlace(folder: parent, name: name), machine.timeOfDay)
             return MutationResult(state: nil)
         case .move(let fromParent, let fromName, let toParent, let toName, let expecting):
             return try move(
@@ -40,7 +40,7 @@ extension SimDevice {
         case .inode(let evidence): _ = try held(place, evidence)
         }
         machine.disk.staging[staged] = nil
-        machine.disk.publish(number, at: place, world.timeOfDay)
+        machine.disk.publish(number, at: place, machine.timeOfDay)
         return MutationResult(state: machine.disk.state(number))
     }
 
@@ -54,7 +54,7 @@ extension SimDevice {
             machine.disk.entry(to) == nil, isFolder(to.folder)
         else { throw .stale }
         guard !isInside(to.folder, number) else { throw .system(.invalidArgument) }
-        machine.disk.rename(from, to: to, world.timeOfDay)
+        machine.disk.rename(from, to: to, machine.timeOfDay)
         let isUnchanged = before.kind == .folder || !hasWriter(before.key) && evidence.describes(before)
         return MutationResult(state: machine.disk.state(number), isUnchanged: isUnchanged)
     }
@@ -65,7 +65,7 @@ extension SimDevice {
         _ mode: UInt16?,
         _ extended: (set: [[UInt8]: [UInt8]], remove: [[UInt8]])?
     ) {
-        machine.disk[number]?.changed = SimDisk.tick(world.timeOfDay)
+        machine.disk[number]?.changed = SimDisk.tick(machine.timeOfDay)
         if let modified {
             machine.disk[number]?.modified = modified
             machine.disk[number]?.placeholder?.modified = modified

@@ -27,6 +27,8 @@ extension SimDevice: DeviceView {
     func path(of place: LocalPlace) -> ItemPath? { folders.path(of: place.folder)?.appending(place.name) }
 
     func synced(_ id: ItemID) throws -> SyncedItem? { machine.database.synced[id] }
+    var deviceName: String { machine.name }
+
     func synced(at place: Place) throws -> [SyncedItem] { machine.database.synced(at: place) }
     func synced(key: InodeKey) throws -> [SyncedItem] { machine.database.synced(key: key) }
     func syncedChildren(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedChildren(of: folder) }
@@ -39,7 +41,7 @@ extension SimDevice: DeviceView {
     }
     func isLogged(_ deletion: DeletionEntry) -> Bool { machine.database.deletions.contains(deletion) }
 
-    func newItem() -> ItemID { ItemID(at: world.timeOfDay, using: &world.random) }
+    func newItem() -> ItemID { ItemID(at: machine.timeOfDay, using: &world.random) }
 
     func recordMade() {}
     func populateBelow(_ folder: ItemID) throws -> Bool { true }

@@ -220,8 +220,9 @@ final class SimDevice {
             machine.disk[number]?.placeholder = nil
             machine.disk[number]?.modified = placeholder.modified
             machine.disk[number]?.mode = placeholder.mode
-            machine.disk[number]?.changed = SimDisk.tick(world.timeOfDay)
+            machine.disk[number]?.changed = SimDisk.tick(machine.timeOfDay)
             world.count(.fills)
+            machine.makeDiskDurable()
             // As it is at this moment: what happens to it from now on is told by itself.
             if let state = machine.disk.state(number) {
                 filled[state.key] = LocalEvidence(state)

@@ -74,6 +74,33 @@ struct SimDisk {
         return count
     }
 
+    /// Every content that is on it.
+    var tokens: Set<UInt64> { Set(inodes.values.flatMap(\.tokens)) }
+
+    // MARK: What was
+
+    /// All of it is as it was; no inode is ever another one.
+    mutating func goBack(to former: SimDisk) {
+        let count = count
+        self = former
+        self.count = count
+    }
+
+    /// The same tree, of new inodes.
+    mutating func renumber() {
+        var numbers: [UInt64: UInt64] = [:]
+        for number in inodes.keys.sorted() where number != Self.root {
+            count += 1
+            numbers[number] = count
+        }
+        var renumbered: [UInt64: SimInode] = [:]
+        for (number, var inode) in inodes {
+            inode.entries = inode.entries.compactMapValues { numbers[$0] }
+            renumbered[numbers[number] ?? number] = inode
+        }
+        inodes = renumbered
+    }
+
     func entry(_ place: LocalPlace) -> UInt64? { inodes[Self.number(place.folder)]?.entries[place.name] }
 
     /// Times of a disk are those of its clock's ticks.

@@ -86,9 +86,9 @@ extension SimMachine {
         let place = somePlace()
         guard disk.entry(place) == nil else { return }
         world.count(.creates)
-        let time = SimDisk.tick(world.timeOfDay)
+        let time = SimDisk.tick(timeOfDay)
         let number = disk.add(SimInode(kind: .file, mode: 0o644, modified: time, changed: time))
-        disk.link(number, at: place, world.timeOfDay)
+        disk.link(number, at: place, timeOfDay)
         report(.entry, place, number)
         world.note("\(name) creates \(shown(place))")
         let tokens = 1 + chance.below(chance.happens(15) ? 6 : 2)
@@ -166,7 +166,7 @@ extension SimMachine {
     }
 
     private func touch(_ number: UInt64) {
-        let time = SimDisk.tick(world.timeOfDay)
+        let time = SimDisk.tick(timeOfDay)
         disk[number]?.modified = time
         disk[number]?.changed = time
     }
@@ -178,9 +178,9 @@ extension SimMachine {
         guard disk.entry(beside) == nil else { return }
         world.count(.safeSaves)
         world.note("\(self.name) saves \(shown(file.place)) anew")
-        let time = SimDisk.tick(world.timeOfDay)
+        let time = SimDisk.tick(timeOfDay)
         let number = disk.add(SimInode(kind: .file, mode: 0o644, modified: time, changed: time))
-        disk.link(number, at: beside, world.timeOfDay)
+        disk.link(number, at: beside, timeOfDay)
         report(.entry, beside, number)
         append(1 + chance.below(2), number)
         disk[number]?.isDirty = true
@@ -196,10 +196,10 @@ extension SimMachine {
         if let other = disk.entry(place) {
             device.aboutToDelete(SimDisk.key(other))
             lose(other)
-            disk.rename(from, to: place, world.timeOfDay)
+            disk.rename(from, to: place, timeOfDay)
             report(.entry, place, number, from: from, replacesAnother: true)
         } else {
-            disk.rename(from, to: place, world.timeOfDay)
+            disk.rename(from, to: place, timeOfDay)
             report(.entry, place, number, from: from)
         }
         if disk[number]?.kind == .folder {
@@ -229,7 +229,7 @@ extension SimMachine {
         guard self.device === device else { return }
         lose(item.number)
         let isFolder = disk[item.number]?.kind == .folder
-        disk.unlink(item.place, world.timeOfDay)
+        disk.unlink(item.place, timeOfDay)
         if isFolder { device.folders.remove(SimDisk.key(item.number)) }
         device.report(
             LocalChange(
@@ -270,7 +270,7 @@ extension SimMachine {
         else { return }
         world.count(.exchanges)
         world.note("\(name) exchanges \(shown(one.place)) and \(shown(other.place))")
-        disk.exchange(one.place, other.place, world.timeOfDay)
+        disk.exchange(one.place, other.place, timeOfDay)
         for (number, place) in [(one.number, other.place), (other.number, one.place)]
         where disk[number]?.kind == .folder {
             device.folders.move(SimDisk.key(number), parent: place.folder, name: place.name)
@@ -284,9 +284,9 @@ extension SimMachine {
         guard let device, disk.entry(place) == nil else { return }
         world.count(.foldersMade)
         world.note("\(name) makes folder \(shown(place))")
-        let time = SimDisk.tick(world.timeOfDay)
+        let time = SimDisk.tick(timeOfDay)
         let number = disk.add(SimInode(kind: .folder, mode: 0o755, modified: time, changed: time))
-        disk.link(number, at: place, world.timeOfDay)
+        disk.link(number, at: place, timeOfDay)
         device.folders.insert(SimDisk.key(number), parent: place.folder, name: place.name)
         report(.entry, place, number)
     }
@@ -304,10 +304,10 @@ extension SimMachine {
         let place = somePlace()
         guard device != nil, disk.entry(place) == nil else { return }
         world.count(.links)
-        let time = SimDisk.tick(world.timeOfDay)
+        let time = SimDisk.tick(timeOfDay)
         let target = Array("target-\(chance.below(3))".utf8)
         let number = disk.add(SimInode(kind: .symlink, target: target, mode: 0o777, modified: time, changed: time))
-        disk.link(number, at: place, world.timeOfDay)
+        disk.link(number, at: place, timeOfDay)
         world.note("\(name) makes link \(shown(place))")
         report(.entry, place, number)
     }
@@ -317,7 +317,7 @@ extension SimMachine {
     private func setAttributes() {
         guard let item = chance.pick(all().filter { disk[$0.number]?.kind != .symlink }) else { return }
         world.count(.attributes)
-        let time = SimDisk.tick(world.timeOfDay)
+        let time = SimDisk.tick(timeOfDay)
         disk[item.number]?.changed = time
         if chance.happens(50) {
             let mode: UInt16 = chance.pick([0o600, 0o644, 0o755, 0o700]) ?? 0o644
@@ -350,7 +350,7 @@ extension SimMachine {
             mode: state.mode
         )
         disk[file.number]?.tokens = []
-        disk[file.number]?.changed = SimDisk.tick(world.timeOfDay)
+        disk[file.number]?.changed = SimDisk.tick(timeOfDay)
         guard let evicted = disk.state(file.number) else { return }
         var changed = row
         changed.local = LocalEvidence(evicted)

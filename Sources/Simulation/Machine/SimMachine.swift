@@ -11,6 +11,11 @@ final class SimMachine {
     var database = SimDatabase()
     /// `nil` while no service runs.
     private(set) var device: SimDevice?
+    /// What is on the disk, and in the database, whatever happens.
+    private var durable: (disk: SimDisk, database: SimDatabase)
+    private var backup: (disk: SimDisk, database: SimDatabase)?
+    /// How far its clock is ahead of the right time.
+    private var clockOffset = Duration.zero
     /// Its network is up.
     var isReachable = true
     /// Of the program that acts last: what one does is the same whatever others do.
@@ -21,7 +26,24 @@ final class SimMachine {
         self.world = world
         name = "device \(number)"
         disk = SimDisk(at: world.timeOfDay)
+        durable = (disk, database)
     }
+
+    // MARK: Time
+
+    /// By its own clock.
+    var timeOfDay: Timestamp {
+        let parts = clockOffset.components
+        return Timestamp(nanoseconds: world.timeOfDay.nanoseconds + parts.seconds * 1_000_000_000)
+    }
+
+    func setClock(ahead offset: Duration) {
+        world.count(.clockJumps)
+        world.note("\(name)'s clock is set")
+        clockOffset = offset
+    }
+
+    // MARK: Life
 
     func start() {
         guard device == nil else { return }
@@ -45,6 +67,59 @@ final class SimMachine {
         }
         for number in disk.staging.values { disk[number] = nil }
         disk.staging = [:]
+    }
+
+    // MARK: Disasters
+
+    /// All that was written until now stays, even without power: a journal keeps the order.
+    func makeDiskDurable() { durable.disk = disk }
+
+    /// Transactions are durable with the next one at the latest.
+    func makeDatabaseDurable() { durable.database = database }
+
+    func losePower() {
+        guard device != nil else { return }
+        kill()
+        world.count(.powerLosses)
+        world.note("\(name) loses its power")
+        // The database may have come further than the disk was asked to, never less far.
+        let former = world.random.happens(50) ? durable.database : database
+        // What is appended to the log of deletions is written some time.
+        var log = database.deletions
+        if world.random.happens(50) { log.formIntersection(durable.database.deletions) }
+        goBack(to: durable.disk, former)
+        database.deletions = log
+    }
+
+    func backUp() {
+        guard device != nil else { return }
+        backup = (disk, database)
+    }
+
+    /// The files come back as new inodes, and the database as it was.
+    func restore() {
+        guard let backup else { return }
+        self.backup = nil
+        kill()
+        world.count(.backupsRestored)
+        world.note("\(name)'s backup is restored")
+        goBack(to: backup.disk, backup.database)
+        disk.renumber()
+        durable = (disk, database)
+    }
+
+    /// What only this disk had goes with it.
+    private func goBack(to former: SimDisk, _ database: SimDatabase) {
+        let left = former.tokens
+        world.ledger.destroy(disk.tokens.filter { !left.contains($0) }.sorted())
+        disk.goBack(to: former)
+        for number in disk.inodes.keys.sorted() {
+            disk[number]?.writers = 0
+            disk[number]?.isDirty = false
+        }
+        for number in disk.staging.values { disk[number] = nil }
+        disk.staging = [:]
+        self.database = database
     }
 
     func setReachable(_ isReachable: Bool) {

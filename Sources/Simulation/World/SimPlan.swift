@@ -7,6 +7,11 @@ struct SimPlan {
             case start
             case cut
             case mend
+            case losePower
+            case backUp
+            case restore
+            /// By so many seconds.
+            case setClock(Int)
         }
 
         var at: Duration
@@ -25,13 +30,18 @@ struct SimPlan {
                 world.count(.networkCuts)
                 machine.setReachable(false)
             case .mend: machine.setReachable(true)
+            case .losePower: machine.losePower()
+            case .backUp: machine.backUp()
+            case .restore: machine.restore()
+            case .setClock(let seconds): machine.setClock(ahead: .seconds(seconds))
             }
         }
     }
 
     private(set) var steps: [Step] = []
 
-    init(_ random: inout SimRandom, machines: Int, settings: SimSettings) {
+    /// - Parameter seed: the world's.
+    init(_ random: inout SimRandom, seed: UInt64, machines: Int, settings: SimSettings) {
         let drawn = 10 + random.below(50)
         for _ in 0..<(settings.steps ?? drawn) {
             // Often close together.
@@ -45,6 +55,29 @@ struct SimPlan {
         for _ in 0..<Self.count(of: .cuts, drawn: random.below(4), settings) {
             let moment = Duration.microseconds(100_000 + random.below(15_000_000))
             add(.cut, .mend, random.below(machines), moment, moment + .milliseconds(1 + random.below(4_000)))
+        }
+        addDisasters(SimRandom(seed: seed ^ 0xD15A_57E2), machines, settings)
+    }
+
+    /// In a random order of their own: what was planned without them stays as it is.
+    private mutating func addDisasters(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
+        var random = random
+        for _ in 0..<Self.count(of: .powerLosses, drawn: random.below(3), settings) {
+            let moment = Duration.microseconds(500_000 + random.below(17_000_000))
+            add(.losePower, .start, random.below(machines), moment, moment + .milliseconds(1 + random.below(3_000)))
+        }
+        for _ in 0..<Self.count(of: .backups, drawn: random.happens(20) ? 1 : 0, settings) {
+            let machine = random.below(machines)
+            let backup = Duration.microseconds(500_000 + random.below(8_000_000))
+            let moment = backup + .microseconds(500_000 + random.below(9_000_000))
+            steps.append(Step(at: backup, machine: machine, kind: .backUp))
+            add(.restore, .start, machine, moment, moment + .milliseconds(1 + random.below(1_000)))
+        }
+        for _ in 0..<Self.count(of: .clocks, drawn: random.below(3), settings) {
+            let moment = Duration.microseconds(100_000 + random.below(18_000_000))
+            let days = random.below(5) - 2
+            let kind = Step.Kind.setClock(days * 86_400 + random.below(200) - 100)
+            steps.append(Step(at: moment, machine: random.below(machines), kind: kind))
         }
     }
 

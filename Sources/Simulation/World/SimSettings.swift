@@ -8,6 +8,12 @@ package enum SimFault: String, CaseIterable, Sendable {
     case kills
     /// A device has no network for a while.
     case cuts
+    /// A device loses its power, and what its disk had not written with it.
+    case powerLosses
+    /// A device's disk is as it was some time ago, in new inodes: somebody has restored a backup of it.
+    case backups
+    /// A device's clock is set to another time.
+    case clocks
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -16,6 +22,9 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .answers: .answerLost
         case .kills: .kills
         case .cuts: .networkCuts
+        case .powerLosses: .powerLosses
+        case .backups: .backupsRestored
+        case .clocks: .clockJumps
         }
     }
 }

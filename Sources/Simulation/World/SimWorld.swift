@@ -5,7 +5,7 @@ import UbiquityModel
 /// What can happen in a world, besides what programs do; each occurrence is counted.
 package enum SimCounter: String, CaseIterable, Sendable {
     case passes, mutations, busy, fills, largeTransfers, connectionsLost
-    case requestLost, answerLost, kills, networkCuts
+    case requestLost, answerLost, kills, networkCuts, powerLosses, backupsRestored, clockJumps
     case creates, writes, safeSaves, renames, exchanges, deletions, foldersMade, foldersRemoved, attributes, links
     case evictions, openHandles, conflicts
 }

@@ -14,6 +14,7 @@ final class EngineView: DeviceView {
     let cloud: any Cloud
     let uploader: Uploader
     let claims: any EngineClaims
+    let deviceName: String
     private let clock = ContinuousClock()
     private let started = ContinuousClock.now
     /// From when it is attached to its mount on.
@@ -27,7 +28,8 @@ final class EngineView: DeviceView {
         populator: Populator,
         cloud: any Cloud,
         uploader: Uploader,
-        claims: any EngineClaims
+        claims: any EngineClaims,
+        deviceName: String
     ) {
         self.container = container
         self.replica = replica
@@ -35,6 +37,7 @@ final class EngineView: DeviceView {
         self.cloud = cloud
         self.uploader = uploader
         self.claims = claims
+        self.deviceName = deviceName
     }
 
     // MARK: The backing tree
