@@ -291,7 +291,12 @@ extension ItemTracker {
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
         let row = agreedRow(row, candidate.remote)
         candidate.synced = row
-        if !absentSince.isEmpty { absentSince[id] = nil }
+        if !absentSince.isEmpty, absentSince.removeValue(forKey: id) != nil,
+            candidate.verdict == .later(Self.absenceTime)
+        {
+            // By its row it was missed in this very pass, and a place has led to it since.
+            candidate.verdict = nil
+        }
         let marks = aspects[place] ?? []
         guard let (content, extended) = try details(place, state, row, marks) else {
             candidate.verdict = .again
