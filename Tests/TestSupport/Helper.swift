@@ -13,7 +13,11 @@ package final class Helper: Sendable {
         let command = try site.start([TestSettings.helper, "--listen", path])
         try eventually("the helper listens") {
             guard command.isRunning else { throw TestFailure("the helper ended: \(try command.wait())") }
-            return try Files.exists(path) && Files.status(path).st_mode & 0o777 == 0o666
+            guard try Files.exists(path) && Files.status(path).st_mode & 0o777 == 0o666 else { return false }
+            // It has its name and its mode a moment before it listens, which the kernel shows as a flag.
+            return try Files.text("/proc/net/unix").split(separator: "\n").contains {
+                $0.hasSuffix(" " + path) && $0.contains(" 00010000 ")
+            }
         }
         self.path = path
         self.command = command

@@ -36,6 +36,11 @@ package final class ContentFiller: Sendable {
         /// The engine wants all of it; who reads may go on to the next file.
         var isEngine = false
         var completion: @Sendable (FillError?) -> Void
+
+        /// Who reads has what it needs when the bytes are there; the engine when the file is whole, and says so.
+        func isServed(by file: PlaceholderFile) -> Bool {
+            file.isDiscarded || (isEngine ? file.isWhole : file.contains(range))
+        }
     }
 
     private struct FileState: Sendable {
@@ -146,7 +151,7 @@ package final class ContentFiller: Sendable {
 
     private func need(_ file: PlaceholderFile, _ waiter: Waiter) -> ContentRequest {
         let (range, completion) = (waiter.range, waiter.completion)
-        if file.isDiscarded || file.contains(range) {
+        if waiter.isServed(by: file) {
             completion(nil)
             return ContentRequest(cancel: {})
         }
@@ -347,6 +352,8 @@ package final class ContentFiller: Sendable {
             // What is downloaded by name becomes whole file by file, and no others with it.
             if !isWantedByEngine(id) { missed(file, source.place) }
             try await fill(file, id, source, manifest)
+            // Once the transfer has ended for whoever asks.
+            completeServed(id)
         } catch {
             logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
             fail(id, error)
@@ -383,7 +390,6 @@ package final class ContentFiller: Sendable {
             }
         }
         if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded, !file.isWhole { try await finish(file) }
-        completeServed(id)
     }
 
     /// Fetches a range, and what follows it: of long ones, the next is asked for shortly before the last bytes have come.
@@ -518,7 +524,7 @@ package final class ContentFiller: Sendable {
         let (served, restart, unused): ([Waiter], PlaceholderFile?, PlaceholderFile?) = state.withLock { state in
             guard var entry = state.files[id] else { return ([], nil, nil) }
             var served = [Waiter]()
-            for (number, waiter) in entry.waiters where entry.file.isDiscarded || entry.file.contains(waiter.range) {
+            for (number, waiter) in entry.waiters where waiter.isServed(by: entry.file) {
                 served.append(waiter)
                 entry.waiters[number] = nil
             }
