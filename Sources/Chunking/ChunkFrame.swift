@@ -18,11 +18,19 @@ package struct ChunkFrame: Sendable, Hashable {
 
     /// Compresses with zstd, level 3, and keeps that if it saves a sixteenth or more.
     package static func encode(_ plain: UnsafeRawBufferPointer, as chunk: ChunkID) -> ChunkFrame {
-        let length = UInt32(plain.count)
-        if let compressed = Compression.compress(plain, into: plain.count - plain.count / 16) {
-            return ChunkFrame(chunk: chunk, length: length, isCompressed: true, data: compressed[...])
-        }
-        return ChunkFrame(chunk: chunk, length: length, isCompressed: false, data: Array(plain)[...])
+        compressed(plain, as: chunk)
+            ?? ChunkFrame(chunk: chunk, length: UInt32(plain.count), isCompressed: false, data: Array(plain)[...])
+    }
+
+    /// The same, without a copy of what is not compressed.
+    package static func encode(_ plain: ArraySlice<UInt8>, as chunk: ChunkID) -> ChunkFrame {
+        plain.withUnsafeBytes { compressed($0, as: chunk) }
+            ?? ChunkFrame(chunk: chunk, length: UInt32(plain.count), isCompressed: false, data: plain)
+    }
+
+    private static func compressed(_ plain: UnsafeRawBufferPointer, as chunk: ChunkID) -> ChunkFrame? {
+        guard let data = Compression.compress(plain, into: plain.count - plain.count / 16) else { return nil }
+        return ChunkFrame(chunk: chunk, length: UInt32(plain.count), isCompressed: true, data: data[...])
     }
 
     /// The plain chunk, verified against its name. Never allocates more than a chunk may have, whatever the frame says.

@@ -1,5 +1,6 @@
 import Chunking
 import Crypto
+import Dispatch
 import Testing
 import UbiquityModel
 
@@ -51,6 +52,67 @@ import UbiquityModel
         let random = (0..<7).map { _ in Int.random(in: 1...200_000, using: &generator) }
         for pieces in [[4096], [65_537, 1], [262_144], [32_768, 32_767, 32_769], random] {
             #expect(cut(content, pieces: pieces) == whole, "pieces of \(pieces)")
+        }
+    }
+
+    /// The same, with chunks named beside, read in pieces of these lengths.
+    private func cutBeside(_ content: [UInt8], pieces: [Int]) throws -> Cut {
+        var result = Cut()
+        var chunker = ParallelChunker(key: key) { job in DispatchQueue.global().async { job() } }
+        func take(_ id: ChunkID, _ bytes: UnsafeRawBufferPointer) {
+            result.chunks.append(id)
+            result.lengths.append(bytes.count)
+            result.joined.append(contentsOf: bytes)
+        }
+        var offset = 0
+        var turn = 0
+        while offset < content.count {
+            let wanted = pieces[turn % pieces.count]
+            turn += 1
+            offset += try chunker.append(
+                read: { room in
+                    #expect(room.count == ParallelChunker.blockSize)
+                    let count = min(content.count - offset, wanted, room.count)
+                    room.copyBytes(from: content[offset..<offset + count])
+                    return count
+                },
+                emit: take
+            )
+        }
+        let (manifest, id) = try chunker.finish(emit: take)
+        result.content = id
+        result.manifest = manifest
+        return result
+    }
+
+    @Test(arguments: [0, 1, 32_768, 300_000, 2 << 20, (2 << 20) + 1, 40_000_000])
+    func `what is named beside has the same chunks in the same order`(count: Int) throws {
+        var generator = SeededGenerator(seed: 8)
+        let content = generator.bytes(count)
+        let whole = cut(content, pieces: [max(count, 1)])
+        for pieces in [[Int.max], [65_537, 1], [262_144, Int.max]] {
+            #expect(try cutBeside(content, pieces: pieces) == whole, "pieces of \(pieces)")
+        }
+        let zeros = [UInt8](repeating: 0, count: count)
+        #expect(try cutBeside(zeros, pieces: [Int.max]) == cut(zeros, pieces: [max(count, 1)]))
+    }
+
+    @Test func `what reader or receiver throw ends what is named beside`() {
+        struct Full: Error {}
+        for throwsInRead in [false, true] {
+            #expect(throws: Full.self) {
+                var chunker = ParallelChunker(key: key) { job in DispatchQueue.global().async { job() } }
+                for turn in 0..<20 {
+                    _ = try chunker.append(
+                        read: { room in
+                            if throwsInRead, turn == 10 { throw Full() }
+                            room.initializeMemory(as: UInt8.self, repeating: UInt8(turn))
+                            return room.count
+                        },
+                        emit: { _, _ in if !throwsInRead { throw Full() } }
+                    )
+                }
+            }
         }
     }
 

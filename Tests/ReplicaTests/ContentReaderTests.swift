@@ -1,5 +1,6 @@
 import CLinux
 import Chunking
+import Dispatch
 import Glibc
 import Replica
 import SystemPackage
@@ -16,12 +17,17 @@ import UbiquityModel
         key = try #require(ContainerKey(bytes: [UInt8](repeating: 1, count: 32)))
     }
 
-    @Test(arguments: [false, true])
-    func `reads a file that stays as it is`(synchronizing: Bool) throws {
+    @Test(arguments: [false, true], [false, true])
+    func `reads a file that stays as it is`(synchronizing: Bool, beside: Bool) throws {
         let file = try scratch.write("file", bytes)
         var emitted: [UInt8] = []
         var chunks: [ChunkID] = []
-        let reading = try ContentReader.read(file.raw, key: key, synchronizing: synchronizing) { id, chunk in
+        let reading = try ContentReader.read(
+            file.raw,
+            key: key,
+            synchronizing: synchronizing,
+            beside: Self.other(beside)
+        ) { id, chunk in
             chunks.append(id)
             emitted.append(contentsOf: chunk)
         }
@@ -34,14 +40,24 @@ import UbiquityModel
 
     enum Meddling: CaseIterable { case overwritten, appended, truncated, touched }
 
-    @Test(arguments: Meddling.allCases)
-    func `notices what happens to the file meanwhile`(meddling: Meddling) throws {
+    private static func other(_ isUsed: Bool) -> ((@escaping @Sendable () -> Void) -> Void)? {
+        guard isUsed else { return nil }
+        return { job in DispatchQueue.global().async { job() } }
+    }
+
+    @Test(arguments: Meddling.allCases, [false, true])
+    func `notices what happens to the file meanwhile`(meddling: Meddling, beside: Bool) throws {
         let file = try scratch.write("file", bytes)
         try setModified(file.raw, someTime)
         let meddler = try scratch.open(scratch.appending("file"))
         var isFirst = true
         do throws(ContentReadError) {
-            _ = try ContentReader.read(file.raw, key: key, synchronizing: false) { _, _ in
+            _ = try ContentReader.read(
+                file.raw,
+                key: key,
+                synchronizing: false,
+                beside: Self.other(beside)
+            ) { _, _ in
                 guard isFirst else { return }
                 isFirst = false
                 switch meddling {

@@ -18,38 +18,82 @@ package enum ContentReader {
     /// - Parameters:
     ///   - synchronizing: for a file that somebody has open for writing: writes it to the disk first, so that a later store through a
     ///     mapping moves its time, without which a change in the middle would not be seen.
+    ///   - beside: has something done by another thread, which must not wait for this one: chunks are named there while the next are
+    ///     read. Worth it for large files only.
     ///   - emit: gets each chunk; the buffer is valid only during the call. What it throws ends the reading (`.stopped`).
     package static func read(
         _ descriptor: Int32,
         key: ContainerKey,
         synchronizing: Bool,
+        beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) throws(ContentReadError) -> Reading {
         let before = try starting(descriptor, synchronizing: synchronizing)
-        var chunker = Chunker(key: key)
-        // One byte more than it has tells that it has grown; of a small file not much more, since a large buffer is mapped anew each time.
-        let room = Int(min(Int64(bufferSize), before.size + 1))
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 4096)
-        defer { buffer.deallocate() }
-        var offset: Int64 = 0
-        while offset < before.size {
-            let count = try naming { () throws(Errno) in
-                try checked(clinux_pread(descriptor, buffer.baseAddress, buffer.count, offset))
-            }
-            // Shorter than it was, or longer.
-            if count == 0 || offset + Int64(count) > before.size { throw .changed }
-            offset += Int64(count)
-            do { try chunker.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), emit: emit) } catch {
-                throw .stopped(error)
-            }
-        }
         let result: (manifest: Manifest, content: ContentID)
-        do { result = try chunker.finish(emit: emit) } catch { throw .stopped(error) }
+        do {
+            result =
+                if let beside {
+                    try cut(descriptor, before, ParallelChunker(key: key, submit: beside), emit)
+                } else {
+                    try cut(descriptor, before, Chunker(key: key), emit)
+                }
+        } catch let error as ContentReadError {
+            throw error
+        } catch {
+            throw .stopped(error)
+        }
         let after = try naming { () throws(Errno) in try BackingTree.observe(descriptor: descriptor) }
         guard after.size == before.size, after.modified == before.modified, after.changed == before.changed else {
             throw .changed
         }
         return Reading(manifest: result.manifest, content: result.content, state: after)
+    }
+
+    private static func cut(
+        _ descriptor: Int32,
+        _ state: LocalState,
+        _ chunker: consuming Chunker,
+        _ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) throws -> (manifest: Manifest, content: ContentID) {
+        // One byte more than it has tells that it has grown; of a small file not much more, since a large buffer is mapped anew each time.
+        let room = Int(min(Int64(bufferSize), state.size + 1))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 4096)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while offset < state.size {
+            let count = try piece(descriptor, state, at: offset, into: buffer)
+            offset += Int64(count)
+            try chunker.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), emit: emit)
+        }
+        return try chunker.finish(emit: emit)
+    }
+
+    private static func cut(
+        _ descriptor: Int32,
+        _ state: LocalState,
+        _ chunker: consuming ParallelChunker,
+        _ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) throws -> (manifest: Manifest, content: ContentID) {
+        var offset: Int64 = 0
+        while offset < state.size {
+            let read = { room in try piece(descriptor, state, at: offset, into: room) }
+            offset += Int64(try chunker.append(read: read, emit: emit))
+        }
+        return try chunker.finish(emit: emit)
+    }
+
+    private static func piece(
+        _ descriptor: Int32,
+        _ state: LocalState,
+        at offset: Int64,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(ContentReadError) -> Int {
+        let count = try naming { () throws(Errno) in
+            try checked(clinux_pread(descriptor, room.baseAddress, room.count, offset))
+        }
+        // Shorter than it was, or longer.
+        if count == 0 || offset + Int64(count) > state.size { throw .changed }
+        return count
     }
 
     private static func starting(_ descriptor: Int32, synchronizing: Bool) throws(ContentReadError) -> LocalState {

@@ -1,0 +1,131 @@
+internal import Crypto
+internal import Dispatch
+package import UbiquityModel
+
+/// Cuts a content into chunks as `Chunker` does, and names them on other threads while it looks for the next ends.
+///
+/// 1. `append` takes the content block by block, each read into memory of its own, and emits chunks, in their order, once they are named.
+/// 2. `finish` emits what is left and returns the manifest; the chunker is then of no further use.
+/// If `read` or `emit` throws, so it is as well.
+package struct ParallelChunker: ~Copyable {
+    /// New bytes of a block.
+    package static let blockSize = 2 * 1024 * 1024
+    /// Blocks that are being named, or wait to be emitted.
+    private static let blocksAhead = 6
+
+    private let key: ContainerKey
+    private let submit: (@escaping @Sendable () -> Void) -> Void
+    private var scanner = BoundaryScanner()
+    private var manifest = Manifest()
+    /// The beginning of a chunk whose end has not come yet lies at the start of this block.
+    private var current = ChunkBlock()
+    private var ahead: [ChunkBlock] = []
+    private var unused: [ChunkBlock] = []
+
+    /// - Parameter submit: makes another thread do this. It must not wait for this chunker.
+    package init(key: ContainerKey, submit: @escaping (@escaping @Sendable () -> Void) -> Void) {
+        self.key = key
+        self.submit = submit
+    }
+
+    /// - Parameters:
+    ///   - read: puts the content's next bytes, not more than a block's, into the buffer; returns how many.
+    ///   - emit: gets each chunk; the buffer is valid only during the call.
+    /// - Returns: what `read` returned.
+    package mutating func append(
+        read: (UnsafeMutableRawBufferPointer) throws -> Int,
+        emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) throws -> Int {
+        let room = UnsafeMutableRawBufferPointer(start: current.bytes + current.count, count: Self.blockSize)
+        let count = try read(room)
+        guard count > 0 else { return count }
+        var start = current.count
+        current.count += count
+        var begin = 0
+        while start < current.count {
+            let next = (current.bytes + start).assumingMemoryBound(to: UInt8.self)
+            guard let length = scanner.scan(next, count: current.count - start) else { break }
+            start += length
+            current.chunks.append(begin..<start)
+            begin = start
+        }
+        try send(from: begin, emit)
+        return count
+    }
+
+    /// Emits all that is left, and names the content.
+    package mutating func finish(
+        emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) throws -> (manifest: Manifest, content: ContentID) {
+        if current.count > 0 {
+            current.chunks.append(0..<current.count)
+            try send(from: current.count, emit)
+        }
+        while !ahead.isEmpty { try emitFirst(emit) }
+        return (manifest, contentID(of: manifest, key: key))
+    }
+
+    /// Has the chunks of the current block named; what follows them begins the next one.
+    private mutating func send(
+        from begin: Int,
+        _ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        guard !current.chunks.isEmpty else { return }
+        while ahead.count >= Self.blocksAhead { try emitFirst(emit) }
+        let block = current
+        current = unused.popLast() ?? ChunkBlock()
+        current.begin(with: UnsafeRawBufferPointer(start: block.bytes + begin, count: block.count - begin))
+        ahead.append(block)
+        let key = key
+        submit { block.name(key) }
+    }
+
+    private mutating func emitFirst(_ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void) throws {
+        let block = ahead.removeFirst()
+        for (range, id) in zip(block.chunks, block.names()) {
+            manifest.entries.append(Manifest.Entry(chunk: id, length: UInt32(range.count)))
+            try emit(id, UnsafeRawBufferPointer(start: block.bytes + range.lowerBound, count: range.count))
+        }
+        unused.append(block)
+    }
+}
+
+/// Some chunks, one after the other.
+///
+/// `@unchecked Sendable`: the chunker's thread fills it before it is submitted, and looks at it again only after `named` was signalled;
+/// the memory is freed with the last reference.
+private final class ChunkBlock: @unchecked Sendable {
+    // One chunk at most is carried over from the block before.
+    let bytes = UnsafeMutableRawPointer.allocate(
+        byteCount: Manifest.maximumChunkSize + ParallelChunker.blockSize,
+        alignment: 4096
+    )
+    var count = 0
+    var chunks: [Range<Int>] = []
+    private var ids: [ChunkID] = []
+    private let named = DispatchSemaphore(value: 0)
+
+    deinit { bytes.deallocate() }
+
+    func begin(with rest: UnsafeRawBufferPointer) {
+        chunks.removeAll(keepingCapacity: true)
+        count = rest.count
+        if let start = rest.baseAddress { bytes.copyMemory(from: start, byteCount: rest.count) }
+    }
+
+    func name(_ key: ContainerKey) {
+        let authentication = key.authentication
+        ids = chunks.map { range in
+            chunkID(
+                of: UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count),
+                authentication: authentication
+            )
+        }
+        named.signal()
+    }
+
+    func names() -> [ChunkID] {
+        named.wait()
+        return ids
+    }
+}
