@@ -32,6 +32,18 @@ extension MountTests {
             }
         }
 
+        @Test func `a second up needs nothing of what is not here yet`() async throws {
+            try await withSite { site in
+                let (_, b) = try site.pair()
+                try b.setOffline(true)
+                try b.down()
+                // Not even the names of its top folder are there, and nobody to ask for them.
+                _ = try run("sh", "-c", #"rm -r "$(dirname "$0")""#, b.stateDatabase())
+                try b.up()
+                try b.succeed("up", b.mountPoint, limit: .seconds(20))
+            }
+        }
+
         @Test func `offline stays on over a restart and a crash`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

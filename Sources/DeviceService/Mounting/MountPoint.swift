@@ -40,12 +40,16 @@ package enum MountPoint {
 
     package static func condition(of path: ControlPath) throws(ControlError) -> Condition {
         let mount = MountInfo.mounted(at: path.bytes)
-        let descriptor = open(terminated(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        // What is ours is not opened for reading: its content may be on its way, or out of reach.
+        let isOurs = mount?.isUbiquity == true
+        let access = isOurs ? Int32(CLINUX_O_PATH) : O_RDONLY
+        let descriptor = open(terminated(path), access | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
             switch errno {
-            case let code where mount?.isUbiquity == true && (code == ENOTCONN || code == ECONNABORTED): return .dead
-            // Another user's, or signed out.
-            case EACCES where mount?.isUbiquity == true: return .ubiquity
+            case let code where isOurs && (code == ENOTCONN || code == ECONNABORTED): return .dead
+            // Another user's, or signed out; or mounted in this very moment.
+            case EACCES where isOurs: return .ubiquity
+            case _ where !isOurs && MountInfo.mounted(at: path.bytes)?.isUbiquity == true: return .ubiquity
             case ENOTDIR: throw ControlError("\(path)", "it is not a folder")
             case let code: throw ControlError("\(path)", systemMessage(code))
             }
