@@ -26,6 +26,10 @@ extension CatalogState {
         )
     }
 
+    package func head(_ scope: Scope) throws(CatalogError) -> LogPosition {
+        self[container: try authorize(scope).container].head
+    }
+
     package func changes(_ scope: Scope, since: LogPosition?, limit: Int) throws(CatalogError) -> CatalogPage {
         let number = try authorize(scope).container
         return self[container: number].changes(since: since ?? .beginning, limit: limit, container: number)

@@ -16,11 +16,8 @@ import Synchronization
     @Option(help: "The seeds, as FROM..TO, both included.")
     var seeds: SeedRange?
 
-    @Option(help: "One seed, or the first of several.")
+    @Option(help: "One seed.")
     var seed: UInt64 = 1
-
-    @Option(help: "How many seeds from there, one after the other.")
-    var count: UInt64 = 1
 
     @Option(help: "Devices in each world, 2 to 5; otherwise its seed says how many.")
     var devices: Int?
@@ -44,16 +41,13 @@ import Synchronization
     private static let mostFailures = 20
 
     func validate() throws {
-        if seeds == nil, count == 0 || seed.addingReportingOverflow(count - 1).overflow {
-            throw ValidationError("there are not so many seeds")
-        }
         if let devices, !(2...5).contains(devices) { throw ValidationError("2 to 5 devices") }
         if let steps, !(1...100_000).contains(steps) { throw ValidationError("1 to 100000 steps") }
         if let jobs, !(1...1024).contains(jobs) { throw ValidationError("1 to 1024 jobs") }
     }
 
     func run() throws {
-        let range = seeds?.range ?? seed...(seed + (count - 1))
+        let range = seeds?.range ?? seed...seed
         let settings = SimSettings(devices: devices, steps: steps, faults: faults?.faults)
         let began = ContinuousClock.now
         let progress = Mutex(Progress(next: range.lowerBound))

@@ -23,6 +23,7 @@ package struct Simulation {
     package static func shrink(seed: UInt64, settings: SimSettings = SimSettings()) -> [Int] {
         guard let world = try? SimWorld(seed: seed, settings: settings, keepsStory: false) else { return [] }
         var left = Array(plan(of: world).indices)
+        world.end()
         var size = left.count / 2
         while size > 0 {
             var start = 0
@@ -58,6 +59,7 @@ package struct Simulation {
             return Outcome(seed: seed, failure: "\(error)", trace: 0, counts: [:], story: [], settling: .zero)
         }
         let settling = play(world, left)
+        world.end()
         return Outcome(
             seed: seed,
             failure: world.failure,
@@ -85,7 +87,11 @@ package struct Simulation {
         for machine in world.machines {
             machine.start()
             machine.setReachable(true)
+            machine.setDeaf(false)
+            machine.freeDisk()
+            machine.setDiskFailing(false)
         }
+        world.setQuotaUsed(false)
         // What is open is closed within seconds; what waits, waits for minutes at most.
         let end = world.now + patience
         let judge = SimJudge(world: world)

@@ -53,55 +53,39 @@ extension ContainerEngine {
     private func list() async throws(CloudError) {
         while true {
             let since = position == .beginning ? nil : position
+            let answered = try readAnswered()
             let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
-            if page.unknownPosition { return try await listFromBeginning() }
+            // Its log may end between what the feed has told and what commits were answered.
+            if page.unknownPosition || page.head.counter < answered || synchronizer.isCloudRestored {
+                return try await listFromBeginning()
+            }
             try record(page)
             if !page.more { return }
         }
     }
 
-    /// The position is recorded in the end only: whatever interrupts this, the next connection begins it anew.
-    private func listFromBeginning() async throws(CloudError) {
-        logger.notice("the server does not know this device's position: comparing everything")
-        var seen: Set<ItemID> = []
-        var since: LogPosition?
-        while true {
-            let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
-            for item in page.items { seen.insert(item.id) }
-            noteRefused(page.refused)
-            do {
-                try replica.database.rewrite(remote: page.items, manifests: page.manifests)
-            } catch {
-                throw .offline("the device's database: \(error)")
-            }
-            since = page.position
-            guard !page.more else { continue }
-            do {
-                // Missing there is not deleted: without a remote row the planner offers the item again.
-                try replica.database.removeRemote(try unlisted(seen), position: page.position)
-            } catch {
-                throw .offline("the device's database: \(error)")
-            }
-            position = page.position
-            break
-        }
-        handle(.remoteChanged)
-        noteEverythingArrived()
-        // What was agreed on is no more, here and there: everything is compared with the disk again.
-        do { try synchronizer.scan(onlyFolders: false) } catch {
-            logger.error("the tree cannot be compared", metadata: ["why": "\(error)"])
-        }
+    private func readAnswered() throws(CloudError) -> UInt64 {
+        do { return try replica.database.answeredCounter() } catch { throw .offline("the device's database: \(error)") }
     }
 
-    private func unlisted(_ seen: Set<ItemID>) throws -> [ItemID] {
-        var missing: [ItemID] = []
-        var last: ItemID?
-        while true {
-            let page = try replica.database.remoteItems(after: last, limit: 1000)
-            missing += page.map(\.id).filter { !seen.contains($0) }
-            guard let end = page.last?.id else { return missing }
-            last = end
+    private func listFromBeginning() async throws(CloudError) {
+        do {
+            position = try await synchronizer.compareWithRestored { since in
+                let page = try await self.cloud.changes(self.container.id, since: since, limit: Self.listingLimit)
+                self.noteRefused(page.refused)
+                return ListedPage(
+                    items: page.items,
+                    manifests: page.manifests,
+                    position: page.position,
+                    more: page.more
+                )
+            }
+        } catch let error as CloudError {
+            throw error
+        } catch {
+            throw .offline("the device's database: \(error)")
         }
+        noteEverythingArrived()
     }
 
     private func follow() async throws(CloudError) {

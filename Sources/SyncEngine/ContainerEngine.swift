@@ -155,7 +155,7 @@ package actor ContainerEngine {
         do {
             position = try replica.database.position() ?? .beginning
             let wasClean = try replica.database.wasStoppedCleanly()
-            try replica.database.setStoppedCleanly(false)
+            if wasClean { try replica.database.setStoppedCleanly(false) }
             synchronizer.heldDeletions = try replica.database.held()
             tracker.sending = try replica.database.sending()
             try dropStrangeDeletions()

@@ -42,7 +42,7 @@ package final class EngineHost: Sendable {
     /// A program changed something: called after the backing tree has changed.
     package func changed(_ change: LocalChange) {
         // The engine finds out which items that ended; until then this is enough. A log that cannot be written brings items back.
-        if change.replacesAnother, let key = change.key { try? replica.deletions.append(.replacing(key)) }
+        if change.replaced != nil, let key = change.key { try? replica.deletions.append(.replacing(key)) }
         if change.aspects.contains(.entry) {
             populator.folderChanged(change.parent)
             if let from = change.movedFrom { populator.folderChanged(from.parent) }

@@ -212,6 +212,44 @@ extension ItemTrackerTests {
         }
     }
 
+    /// Two devices' rows know the item by another content: the placeholder went to a name of its own before its content had come.
+    @Test(arguments: [nil, ContentAbsence.superseded, .withdrawn, .gone])
+    func `only what the cloud says makes a placeholder another content's`(absence: ContentAbsence?) throws {
+        let stray = try dataless(2, size: 4)
+        let old = try place("f")
+        let new = try place("g")
+        device.rows[ItemID(number: 1)] = SyncedItem(
+            try file(1, "f", revision: 2, size: 4),
+            local: LocalEvidence(stray)
+        )
+        device.cloud[ItemID(number: 1)] = try file(1, "f", revision: 3, size: 9)
+        device.put(stray, at: new)
+        let target = device.newInode(.file)
+        device.put(target, at: old)
+        let tracker = ItemTracker(view: device)
+        tracker.moves[stray.key] = new
+        // Its own item goes on as the new file there, and leaves it behind.
+        let first = Pass(seenUpTo: 1)
+        try tracker.collect(.place(new), into: first)
+        #expect(!tracker.noteUndeliverable(stray.key, absence: absence, askedAt: tracker.pageCount).isEmpty)
+        device.rows[ItemID(number: 1)] = SyncedItem(
+            try file(1, "f", revision: 3, size: 9),
+            local: LocalEvidence(target)
+        )
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(new), into: pass)
+        _ = tracker.decide(pass)
+        let candidate = try #require(pass.all.first { $0.found?.state.key == stray.key })
+        switch (absence, candidate.applies.first) {
+        case (.superseded, .refer(let remote)?): #expect(remote.id == ItemID(number: 1))
+        case (.withdrawn, .planned(.vanish)?): break
+        case (.gone, nil): #expect(candidate.verdict == .parked)
+        // A disk or a connection failed: it is asked for once more in a while.
+        case (nil, nil): #expect(candidate.verdict == .later(.seconds(60)))
+        default: Issue.record("\(String(describing: candidate.applies.first))")
+        }
+    }
+
     /// Others have moved `f` away and given its name to another item, whose file is here already.
     @Test func `of two rows of one name, the one whose inode is there is meant`() throws {
         let name = try place("f")

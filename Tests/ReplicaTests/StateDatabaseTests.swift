@@ -74,6 +74,24 @@ import UbiquityModel
         #expect(now.local?.changed != row.local?.changed)
     }
 
+    @Test func `what a server has lost is not taken for agreed on, and its answers are not either`() throws {
+        var item = try remoteFile(1, "file")
+        item.position = 9
+        let row = SyncedItem(item, local: evidence(1))
+        try database.apply(SyncedChanges(upserts: [row]), remote: [item])
+        #expect(try database.answeredCounter() == 9)
+        try database.removeRemote([item.id], position: LogPosition(counter: 4, hash: [UInt8](repeating: 1, count: 32)))
+        #expect(try database.answeredCounter() == 0)
+        let now = try #require(try database.synced(item.id))
+        guard case .file(let file) = now.content else {
+            Issue.record("it is a file")
+            return
+        }
+        // Whoever sends another content of that item must not replace this one.
+        #expect(file.content == nil && file.revision == item.content.revision)
+        #expect(now.local?.changed != row.local?.changed)
+    }
+
     @Test func `what was sent stays known until it is answered`() throws {
         let item = try remoteFile(1, "file")
         let (first, second) = (
@@ -228,6 +246,8 @@ import UbiquityModel
                 synced[item.id] = nil
             default:
                 try database.removeRemote([item.id])
+                let row = synced[item.id]
+                synced[item.id] = row?.agreed(withRestored: nil, known: remote[item.id]) ?? row
                 remote[item.id] = nil
             }
         }

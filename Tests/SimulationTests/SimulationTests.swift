@@ -34,6 +34,12 @@ import Testing
     @Test func `everything that can happen does`() {
         var counts: [SimCounter: Int] = [:]
         for seed: UInt64 in 1...60 { counts.merge(Simulation.run(seed: seed).counts) { $0 + $1 } }
+        for rare: SimFault in [.serverBackups, .failingDisks] {
+            let settings = SimSettings(faults: [rare])
+            for seed: UInt64 in 1...20 {
+                counts.merge(Simulation.run(seed: seed, settings: settings).counts) { $0 + $1 }
+            }
+        }
         for counter in SimCounter.allCases { #expect(counts[counter, default: 0] > 0, "\(counter)") }
     }
 
@@ -109,13 +115,29 @@ import Testing
         Story(seed: 22_183, steps: [0, 4, 8, 11, 14, 16, 18, 19, 34, 35]),
         // An attribute was set on a folder a moment before others' move of it came.
         Story(seed: 4_506_622, steps: [2, 22, 23, 25]),
+        // A folder that others had moved into one that was removed here, removed and made anew here.
+        Story(seed: 9_643_013, steps: [7, 9, 11, 13, 16, 18, 22, 24, 32, 36, 38, 43, 44, 45]),
+        // Renamed before the answer to its creation had come, and replaced before the rename was sent.
+        Story(seed: 9_646_219, steps: [1, 3, 9, 11, 15, 16, 22, 26, 27, 33, 36, 39, 42, 44, 45]),
+        // A placeholder that was renamed here, of what its author sent otherwise and others deleted.
+        Story(seed: 9_620_014, steps: [8, 20, 21, 27, 39, 41]),
+        // What was parked for an item was not looked at when others deleted that.
+        Story(seed: 9_821_202, steps: [1, 5, 7, 9, 10, 16, 20, 21, 22]),
+        // A full disk: a device that was started then did not look at its files.
+        Story(seed: 10_248, steps: [3, 4, 8, 22, 43, 48, 50, 57], faults: allButServerBackups),
+        // A restored backup: a folder that had just been put there was taken for another that had had its name.
+        Story(seed: 11_590, steps: [4, 5, 12, 15, 21, 23, 25, 29, 42, 43], faults: allButServerBackups),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
-        #expect(Simulation.run(seed: story.seed, only: story.steps).failure == nil)
+        let settings = SimSettings(faults: story.faults)
+        #expect(Simulation.run(seed: story.seed, settings: settings, only: story.steps).failure == nil)
     }
+
+    private static let allButServerBackups = Set(SimFault.allCases).subtracting([.serverBackups])
 
     struct Story: Sendable {
         var seed: UInt64
         var steps: [Int]
+        var faults: Set<SimFault>?
     }
 }

@@ -20,7 +20,7 @@ struct LocalChangeTests {
             name: try Name(name),
             key: key ?? file,
             movedFrom: try movedFrom.map { (folder, try Name($0)) },
-            replacesAnother: replaces,
+            replaced: replaces ? other : nil,
             mayHaveOtherNames: mayHaveOtherNames,
             isFolder: false
         )

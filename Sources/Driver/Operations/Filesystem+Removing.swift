@@ -189,7 +189,7 @@ extension Filesystem {
             to.name,
             moved.key,
             movedFrom: (from.folder.key, from.name),
-            replacesAnother: other != nil,
+            replaced: other?.key,
             isFolder: moved.kind == .folder
         )
     }

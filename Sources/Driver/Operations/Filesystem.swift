@@ -151,7 +151,7 @@ final class Filesystem: Sendable {
         _ name: Name,
         _ key: InodeKey?,
         movedFrom: (parent: InodeKey, name: Name)? = nil,
-        replacesAnother: Bool = false,
+        replaced: InodeKey? = nil,
         mayHaveOtherNames: Bool = true,
         isFolder: Bool
     ) {
@@ -164,7 +164,7 @@ final class Filesystem: Sendable {
                 name: name,
                 key: key,
                 movedFrom: movedFrom,
-                replacesAnother: replacesAnother,
+                replaced: replaced,
                 mayHaveOtherNames: mayHaveOtherNames,
                 isFolder: isFolder
             )

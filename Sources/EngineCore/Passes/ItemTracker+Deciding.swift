@@ -8,7 +8,13 @@ extension ItemTracker {
     package func decide(_ pass: Pass) -> (sends: [PlannedSend], transfers: [Candidate]) {
         var sends: [PlannedSend] = []
         var transfers: [Candidate] = []
+        var adopted: Set<ItemID> = []
         for candidate in pass.all where candidate.verdict == nil {
+            if let parent = candidate.found?.parent, adopted.contains(parent) {
+                // Its folder is another item than it was taken for.
+                candidate.verdict = .again
+                continue
+            }
             if transferring.contains(candidate.id) {
                 candidate.verdict = .later(.milliseconds(500))
                 continue
@@ -27,12 +33,13 @@ extension ItemTracker {
                 candidate.verdict = .done
             case .adopt(let rival):
                 adopt(rival, candidate, pass)
+                adopted.insert(candidate.id)
             case .renameAside:
                 candidate.applies = [.aside]
             case .unavailable where candidate.synced == nil && candidate.found?.state.isDataless == true:
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
-                if isWithdrawn(found.state) {
+                if isWithdrawn(found.state) || isDeletedElsewhere(found.state) {
                     candidate.applies = [.planned(.vanish)]
                 } else if let remote = successor(of: found.state) {
                     candidate.applies = [.refer(remote)]
@@ -43,6 +50,7 @@ extension ItemTracker {
                 let reason = "its content is neither here nor in the cloud"
                 view.noteProblem(candidate.id, at: candidate.found?.place, reason)
                 candidate.verdict = .parked
+                waitingForNews[candidate.id, default: []].formUnion(candidate.works)
             case .read:
                 beginTransfer(candidate, isNew: false, &sends, &transfers)
             case .send(let actions):
@@ -91,7 +99,9 @@ extension ItemTracker {
 
     /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.
     private func successor(of state: LocalState) -> RemoteItem? {
-        guard undeliverable[state.key] != nil, let revision = state.placeholder?.revision else { return nil }
+        guard isAbsent(state.key), absences[state.key] == .superseded, let revision = state.placeholder?.revision else {
+            return nil
+        }
         let remotes = (owners[state.key] ?? []).sorted().compactMap { (try? view.remote($0)) ?? nil }
         return remotes.first { remote in
             guard !remote.isDeleted, !remote.isAnnounced, case .file(let file) = remote.content else { return false }
@@ -101,8 +111,17 @@ extension ItemTracker {
 
     /// A placeholder of what nobody has ever had, and nobody has announced again.
     private func isWithdrawn(_ state: LocalState) -> Bool {
-        guard withdrawn.contains(state.key), let revision = state.placeholder?.revision else { return false }
+        guard absences[state.key] == .withdrawn, let revision = state.placeholder?.revision else { return false }
         return (try? view.remote(revision: revision)) == .some(nil)
+    }
+
+    /// A file went elsewhere before its content had come, and while nobody has that, others have deleted what it was.
+    private func isDeletedElsewhere(_ state: LocalState) -> Bool {
+        guard isAbsent(state.key), let items = owners[state.key], !items.isEmpty,
+            let revision = state.placeholder?.revision,
+            (try? view.remote(revision: revision)) == .some(nil)
+        else { return false }
+        return items.allSatisfy { ((try? view.remote($0)) ?? nil)?.isDeleted ?? false }
     }
 
     /// What this device has announced and knows nothing of: its disk is an older one, or lost its power. Nobody else has the content.

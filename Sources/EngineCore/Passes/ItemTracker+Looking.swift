@@ -48,7 +48,8 @@ extension ItemTracker {
         return rows
     }
 
-    private func isElsewhere(_ row: SyncedItem, than place: LocalPlace) throws -> Bool {
+    /// Its file is known to be at another place by now.
+    package func isElsewhere(_ row: SyncedItem, than place: LocalPlace) throws -> Bool {
         guard let key = row.local?.key, let own = currentPlace(of: key), own != place else { return false }
         return try view.observe(own)?.key == key
     }
@@ -282,7 +283,7 @@ extension ItemTracker {
         }
         candidate.remote = try view.remote(id)
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
-        if let placeholder = state.placeholder, undeliverable[state.key] == nil,
+        if let placeholder = state.placeholder, !isAbsent(state.key),
             try isForeign(placeholder, state.key, id)
         {
             bringWhole(place, state.key, candidate)
@@ -298,7 +299,8 @@ extension ItemTracker {
             candidate.verdict = nil
         }
         let marks = aspects[place] ?? []
-        guard let (content, extended) = try details(place, state, row, marks) else {
+        // What the cloud has never heard of is sent whole, whatever was agreed on before.
+        guard let (content, extended) = try details(place, state, candidate.remote == nil ? nil : row, marks) else {
             candidate.verdict = .again
             return
         }
@@ -326,7 +328,7 @@ extension ItemTracker {
     /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,
     /// by which the content is found.
     private func waitsForStranded(_ row: SyncedItem, _ candidate: Candidate) throws -> Bool {
-        guard let local = row.local, local.isDataless, undeliverable[local.key] == nil,
+        guard let local = row.local, local.isDataless, !isAbsent(local.key),
             case .file(let file) = row.content,
             let place = moves[local.key], let state = try view.observe(place), state.key == local.key,
             state.placeholder?.revision == file.revision
@@ -338,9 +340,9 @@ extension ItemTracker {
 
     func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
         waits(candidate.works, forContentOf: key)
-        if undeliverable[key] != nil {
+        if let refusal = refusal(of: key) {
             view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
-            candidate.verdict = .parked
+            candidate.verdict = refusal
             return
         }
         candidate.verdict = .later(.seconds(2))
@@ -431,10 +433,19 @@ extension ItemTracker {
     }
 
     /// The local folder of a synced folder item; `nil` while it is not here.
-    package func folderKey(of item: ItemID) -> InodeKey? {
+    package func folderKey(of item: ItemID) -> InodeKey? { folderKey(of: item, below: 1000) }
+
+    /// - Parameter levels: that are followed, since rows could make a circle.
+    private func folderKey(of item: ItemID, below levels: Int) -> InodeKey? {
         if item == .root { return view.rootKey }
-        guard let row = try? view.synced(item), case .folder = row.content else { return nil }
-        return row.local?.key
+        guard let row = try? view.synced(item), case .folder = row.content, let key = row.local?.key else { return nil }
+        // A backup that was restored has another inode under its name: what lies in that is not missed.
+        guard view.place(ofFolder: key) == nil, levels > 0,
+            let folder = folderKey(of: row.place.parent, below: levels - 1),
+            let state = (try? view.observe(LocalPlace(folder: folder, name: row.place.name))) ?? nil,
+            state.kind == .folder, madeFolders[state.key] == nil, (try? view.synced(key: state.key).isEmpty) ?? false
+        else { return key }
+        return state.key
     }
 
     // MARK: Who is it?
@@ -471,8 +482,9 @@ extension ItemTracker {
         guard let folder = folderKey(of: row.place.parent) else { return false }
         let old = LocalPlace(folder: folder, name: row.place.name)
         guard old != place, let successor = try view.observe(old) else { return false }
-        // A folder, say, does not go on as the file that had its name.
-        return kind(of: successor) == row.content.kind
+        // A folder, say, does not go on as the file that had its name; nor does another item that belongs there.
+        guard kind(of: successor) == row.content.kind else { return false }
+        return try !view.synced(key: successor.key).contains { $0.id != row.id && $0.place == row.place }
     }
 
     /// The item of a file that moved here, which is not sent yet, and that was replaced since: the name goes on with it.
@@ -553,10 +565,12 @@ extension ItemTracker {
         var isWhole = true
         for row in try view.syncedSubtree(of: folder) where row.local?.isDataless == true {
             guard let parent = folderKey(of: row.place.parent), let local = row.local,
-                undeliverable[local.key] == nil
+                !isAbsent(local.key)
             else { continue }
             isWhole = false
-            if fetching.count < 32 { view.fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key) }
+            if fetching.count < 32, refusal(of: local.key) == nil {
+                view.fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key)
+            }
         }
         return isWhole
     }

@@ -3,13 +3,26 @@ package import UbiquityModel
 /// What is remembered, and what is not, once a pass has ended.
 extension ItemTracker {
     /// Ends a pass: what came of each piece of work, and what need not be remembered any more.
-    /// - Returns: the verdicts, and places that changed by another name of their file while the pass looked at it.
-    package func settle(_ pass: Pass, _ works: [Work]) -> (verdicts: [Work: Verdict], changed: [LocalPlace]) {
+    /// - Returns: the verdicts, places that changed by another name of their file while the pass looked at it, and work that waited for
+    ///   what has ended.
+    package func settle(
+        _ pass: Pass,
+        _ works: [Work]
+    ) -> (verdicts: [Work: Verdict], changed: [LocalPlace], woken: [Work]) {
         var verdicts = pass.verdicts
+        var woken: [Work] = []
         var ended: [DeletionEntry] = []
         for candidate in pass.all {
             let verdict = candidate.verdict ?? .done
             settle(candidate, verdict, pass, &ended)
+            if verdict == .parked { waitingForNews[candidate.id, default: []].formUnion(candidate.works) }
+            if verdict == .done || verdict == .sent {
+                woken += (waitingForNews.removeValue(forKey: candidate.id) ?? []).subtracting(works).sorted()
+                // It may have gone, or stand for something else by now.
+                if !waitingForContent.isEmpty, let key = candidate.found?.state.key {
+                    woken += (waitingForContent.removeValue(forKey: key) ?? []).subtracting(works).sorted()
+                }
+            }
             for work in candidate.works { verdicts[work] = worse(verdicts[work], verdict) }
         }
         for work in works {
@@ -25,11 +38,12 @@ extension ItemTracker {
                 snapshots.remove(place)
             }
         }
+        madeFolders = [:]
         withdraw(ended)
         let changed = changedByOtherNames(pass)
         // Only what the core handed out may come back.
         let asked = Set(works)
-        return (verdicts.filter { asked.contains($0.key) }, changed)
+        return (verdicts.filter { asked.contains($0.key) }, changed, woken)
     }
 
     /// A piece of work may concern several items: it is done when all of them are.

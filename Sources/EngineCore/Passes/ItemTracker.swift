@@ -41,43 +41,74 @@ package final class ItemTracker<View: DeviceView> {
     package var newItems = NewItems()
     /// What was sent and not answered, as in the state database.
     package var sending: [ItemID: SentRevision] = [:]
+    /// Items of which the server has refused what was sent under a revision that others may know: the next attempt takes a fresh one.
+    package var refusedRevisions: Set<ItemID> = []
     /// Items with a large content that is on its way, in either direction.
     package var transferring: Set<ItemID> = []
     /// Deleted folders that come back because something new lies in them.
     package var revivals: Set<ItemID> = []
     /// Moves that the server refused as a cycle: undone here.
     package var refusedMoves: Set<ItemID> = []
+    /// Folders that the engine has put there in this pass, of which no row tells yet whose they are.
+    package var madeFolders: [InodeKey: ItemID] = [:]
     /// Files that are being brought here for the engine's own purposes.
     package var fetching: Set<InodeKey> = []
-    /// Files whose content the cloud cannot give, and the items whose it was: it may come with a change of these.
-    private(set) var undeliverable: [InodeKey: Set<ItemID>] = [:]
-    /// Those of them that were only announced, and deleted before they were sent: nobody has ever had them.
-    private(set) var withdrawn: Set<InodeKey> = []
+    /// Files whose content could not be had.
+    private var undeliverable: [InodeKey: Undeliverable] = [:]
+    /// What the cloud has said of why they have none, also while it is asked for once more.
+    private(set) var absences: [InodeKey: ContentAbsence] = [:]
     /// Pages of the feed that have been written down.
     package private(set) var pageCount: UInt64 = 0
     /// The items whose content these files wait for, also when they go on without it.
     private(set) var owners: [InodeKey: Set<ItemID>] = [:]
     /// Work that waits for a file to become whole.
     package var waitingForContent: [InodeKey: Set<Work>] = [:]
+    /// Work that is parked until something becomes of an item, here or in the cloud.
+    var waitingForNews: [ItemID: Set<Work>] = [:]
 
     package init(view: View) { self.view = view }
 
-    // MARK: Contents that nobody has
+    // MARK: Contents that could not be had
+
+    private struct Undeliverable {
+        /// Whose content it was: it may come with a change of these.
+        var items: Set<ItemID>
+        /// When it is asked for again, unless nobody has it.
+        var retry: Instant
+    }
+
+    private static var retryTime: Duration { .seconds(60) }
 
     /// The content of a dataless file could not be had, for a reason that lasts.
-    /// - Parameter pageCount: of when it was asked for. What the feed has told since may be why.
+    /// - Parameters:
+    ///   - absence: if the cloud has said that nobody has it; `nil` for every other failure, such as a disk's.
+    ///   - pageCount: of when it was asked for. What the feed has told since may be why.
     /// - Returns: the work that waits for it, which need not wait any longer.
-    package func noteUndeliverable(_ key: InodeKey, isWithdrawn: Bool, askedAt pageCount: UInt64) -> [Work] {
+    package func noteUndeliverable(_ key: InodeKey, absence: ContentAbsence?, askedAt pageCount: UInt64) -> [Work] {
         guard pageCount == self.pageCount else { return [] }
-        undeliverable[key] = owners[key] ?? []
-        if isWithdrawn { withdrawn.insert(key) }
+        let items = (owners[key] ?? []).union(((try? view.synced(key: key)) ?? []).map(\.id))
+        undeliverable[key] = Undeliverable(items: items, retry: view.now + Self.retryTime)
+        if let absence { absences[key] = absence }
         return (waitingForContent.removeValue(forKey: key) ?? []).sorted()
     }
 
     package func noteDelivered(_ key: InodeKey) {
         undeliverable[key] = nil
         owners[key] = nil
-        withdrawn.remove(key)
+        absences[key] = nil
+    }
+
+    /// Nobody has the content, as far as the cloud has told until now: what waited for it goes on without. No failure of a disk says that.
+    func isAbsent(_ key: InodeKey) -> Bool { undeliverable[key] != nil && absences[key] != nil }
+
+    /// Why a content is not asked for now; `nil` when it is.
+    func refusal(of key: InodeKey) -> Verdict? {
+        guard let failure = undeliverable[key] else { return nil }
+        if absences[key] != nil { return .parked }
+        let rest = failure.retry - view.now
+        if rest > .zero { return .later(rest) }
+        undeliverable[key] = nil
+        return nil
     }
 
     func waits(_ works: Set<Work>, forContentOf key: InodeKey) {
@@ -86,15 +117,16 @@ package final class ItemTracker<View: DeviceView> {
     }
 
     /// The cloud's state of these items has been written down.
-    /// - Returns: work that waits for contents that may have come with it.
+    /// - Returns: work that waits for it, or for contents that may have come with it.
     func noteRemote(_ items: [RemoteItem]) -> [Work] {
         guard !items.isEmpty else { return [] }
         pageCount += 1
-        guard !undeliverable.isEmpty else { return [] }
+        guard !undeliverable.isEmpty || !waitingForNews.isEmpty else { return [] }
         let ids = Set(items.map(\.id))
-        let keys = undeliverable.filter { !$0.value.isDisjoint(with: ids) }.keys.sorted()
-        // What was withdrawn stays so, unless its author brings it after all.
+        let awaited = ids.sorted().flatMap { (waitingForNews.removeValue(forKey: $0) ?? []).sorted() }
+        let keys = undeliverable.filter { !$0.value.items.isDisjoint(with: ids) }.keys.sorted()
+        // What is absent stays so, unless its author brings it after all.
         for key in keys { undeliverable[key] = nil }
-        return keys.flatMap { (waitingForContent.removeValue(forKey: $0) ?? []).sorted() }
+        return awaited + keys.flatMap { (waitingForContent.removeValue(forKey: $0) ?? []).sorted() }
     }
 }

@@ -43,7 +43,11 @@ package final class Pass {
         visitedPlaces[place] = []
         visiting.append(place)
         defer { visiting.removeLast() }
-        try look()
+        do { try look() } catch {
+            // Whoever else comes there has seen nothing.
+            visitedPlaces[place] = nil
+            throw error
+        }
     }
 
     package func candidate(_ id: ItemID, _ work: EngineCore.Work) -> Candidate {

@@ -27,6 +27,13 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws
     /// The deletions that wait for somebody's word are these.
     func write(held: Set<ItemID>) throws
+    /// Writes down what the cloud says now, also where it says less than it did, and what is still agreed on with it
+    /// (`SyncedItem.agreed(withRestored:known:)`).
+    func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws
+    /// What the cloud has said that it has, tombstones too, in the order of the ids.
+    func remoteIDs(after last: ItemID?, limit: Int) throws -> [ItemID]
+    /// Forgets what the cloud does not have after all, and writes down how far its log is known.
+    func removeRemote(_ items: [ItemID], position: LogPosition) throws
     /// Items of the container, here or in the cloud only.
     func itemCount() throws -> Int
     /// Makes files and names durable, then writes what a pass has achieved.

@@ -271,113 +271,6 @@ extension Synchronizer {
         return false
     }
 
-    /// The name that an item shall get is another's, which is to move as well: two that swapped names wait for each other. One of
-    /// them goes out of the way, under a name that is never taken for a user's.
-    private func makeRoom(
-        _ candidate: Candidate,
-        _ found: Candidate.Found,
-        _ folder: InodeKey,
-        _ target: Place,
-        _ pass: Pass
-    ) async {
-        let place = LocalPlace(folder: folder, name: target.name)
-        guard !TransitionalName.matches(found.place.name), let row = candidate.synced,
-            let occupant = (try? device.observe(place)) ?? nil
-        else { return }
-        if occupant.kind == .other {
-            noteProblem(candidate, "something that cannot be synced has its name")
-            candidate.verdict = .failed
-            return
-        }
-        guard leaving(occupant, place, target) != nil else { return }
-        // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
-        guard let moved = await moveOutOfTheWay(row, found.place, found.state, to: folder, target.parent, pass) else {
-            return
-        }
-        candidate.found?.place = moved.place
-        candidate.found?.state = moved.state
-        candidate.synced = pass.syncedRow(candidate.id)
-    }
-
-    /// Something is about to come where an item still is that has to leave, and cannot: into a folder of its own name, say, that is not
-    /// here yet.
-    private func clear(_ place: LocalPlace, of target: Place, _ pass: Pass) async {
-        guard let occupant = (try? device.observe(place)) ?? nil else { return }
-        if let row = leaving(occupant, place, target) {
-            _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
-        } else if let row = announced(occupant, target), let path = device.path(of: place) {
-            // An announcement claims no name. It comes again when its content is known, under the name that it gets then.
-            let mutation = Mutation.remove(
-                parent: place.folder,
-                name: place.name,
-                expecting: LocalEvidence(occupant),
-                isFolder: false
-            )
-            guard case .success? = await device.perform(mutation, at: path) else { return }
-            pass.removeRow(row.id)
-            pass.foldersTouched.insert(place.folder)
-        }
-    }
-
-    /// The item of which only name and size are known, and which is there.
-    private func announced(_ occupant: LocalState, _ target: Place) -> SyncedItem? {
-        guard let placeholder = occupant.placeholder else { return nil }
-        let rows = (try? device.synced(key: occupant.key)) ?? []
-        return rows.first { row in
-            guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
-            return remote.isAnnounced && !remote.isDeleted && remote.content.revision == placeholder.revision
-        }
-    }
-
-    /// The item that is there and has another place in the cloud.
-    private func leaving(_ occupant: LocalState, _ place: LocalPlace, _ target: Place) -> SyncedItem? {
-        var rows = (try? device.synced(key: occupant.key)) ?? []
-        // A backup that was restored has the same names and other inodes.
-        if rows.isEmpty { rows = Array(((try? tracker.rows(at: place, in: target.parent, nil)) ?? []).prefix(1)) }
-        return rows.first { row in
-            guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
-            return !remote.isDeleted && remote.place != row.place
-        }
-    }
-
-    /// The row goes along: under the name that it leaves, another item is about to be.
-    private func moveOutOfTheWay(
-        _ row: SyncedItem,
-        _ from: LocalPlace,
-        _ known: LocalState,
-        to folder: InodeKey,
-        _ parent: ItemID,
-        _ pass: Pass
-    ) async -> (place: LocalPlace, state: LocalState)? {
-        guard let name = TransitionalName.of(row.id), let path = device.path(of: from) else { return nil }
-        let mutation = Mutation.move(
-            fromParent: from.folder,
-            fromName: from.name,
-            toParent: folder,
-            toName: name,
-            expecting: LocalEvidence(known)
-        )
-        guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
-            return nil
-        }
-        let place = LocalPlace(folder: folder, name: name)
-        if state.kind == .folder {
-            device.folders.move(state.key, parent: place.folder, name: name)
-        } else {
-            tracker.moves[state.key] = place
-        }
-        var row = row
-        row.place = Place(parent: parent, name: name)
-        // What was not compared with the row is no more known to be what the row says than before. A folder has no bytes.
-        if result.isUnchanged, known.kind == .folder || row.local?.describes(known) ?? false {
-            row.local = LocalEvidence(state)
-        }
-        if !result.isUnchanged { noteWritten(place) }
-        pass.setRow(row)
-        pass.foldersTouched.formUnion([from.folder, folder])
-        return (place, state)
-    }
-
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, var row = candidate.synced, let path = device.path(of: found.place) else {
             return
@@ -429,24 +322,34 @@ extension Synchronizer {
     /// The local item takes the next free name, and is looked at anew under it.
     private func moveAside(_ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, let path = device.path(of: found.place) else { return }
-        let base = nameToNumber(found.place.name)
-        for number in 2..<10_000 {
-            let name = base.numbered(number)
-            let place = LocalPlace(folder: found.place.folder, name: name)
-            let isTaken = (try? device.observe(place)) ?? nil != nil
-            let isTakenThere =
-                ((try? device.remote(at: Place(parent: found.parent, name: name))) ?? []).isEmpty == false
-            guard !isTaken, !isTakenThere else { continue }
-            let mutation = found.rename(to: name)
-            guard let state = await perform(mutation, path, candidate) else { return }
-            if state.kind == .folder { device.folders.move(state.key, parent: place.folder, name: name) }
-            tracker.moves[state.key] = place
-            tracker.aspects[place, default: []].formUnion([.entry, .content])
-            handle(.changed(place, isOpen: false))
-            logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(name)"])
+        guard let place = secondPlace(for: nameToNumber(found.place.name), in: found.place.folder, found.parent) else {
+            candidate.verdict = .failed
             return
         }
-        candidate.verdict = .failed
+        guard let state = await perform(found.rename(to: place.name), path, candidate) else { return }
+        if state.kind == .folder { device.folders.move(state.key, parent: place.folder, name: place.name) }
+        tracker.moves[state.key] = place
+        tracker.aspects[place, default: []].formUnion([.entry, .content])
+        handle(.changed(place, isOpen: false))
+        logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(place.name)"])
+        guard var row = candidate.synced, candidate.remote == nil else { return }
+        // A restored server knows nothing of it, but others have it: it comes back as the item that it was.
+        row.place.name = place.name
+        row.local = LocalEvidence(state)
+        row.local?.changed = Timestamp(nanoseconds: 0)
+        pass.setRow(row)
+    }
+
+    /// The next name that is free, here and in the cloud.
+    func secondPlace(for base: Name, in folder: InodeKey, _ parent: ItemID) -> LocalPlace? {
+        for number in 2..<10_000 {
+            let name = base.numbered(number)
+            let place = LocalPlace(folder: folder, name: name)
+            let isTaken = (try? device.observe(place)) ?? nil != nil
+            let isTakenThere = ((try? device.remote(at: Place(parent: parent, name: name))) ?? []).isEmpty == false
+            if !isTaken, !isTakenThere { return place }
+        }
+        return nil
     }
 
     /// It is looked at anew: the content is fetched for it, and it is then a file like any other.
@@ -575,6 +478,7 @@ extension Synchronizer {
                 device.folders.insert(state.key, parent: place.folder, name: place.name)
             }
             pass.localFolders[remote.id] = state.key
+            tracker.madeFolders[state.key] = remote.id
         }
         pass.setRow(SyncedItem(remote, local: LocalEvidence(state)))
         pass.foldersTouched.insert(place.folder)
@@ -583,11 +487,16 @@ extension Synchronizer {
 
     /// A program may have renamed a folder in the moment since it came there, and has said so already.
     private func isStill(_ key: InodeKey, at place: LocalPlace) -> Bool {
-        device.folders.entry(key) == nil || (try? device.observe(place))??.key == key
+        guard device.folders.entry(key) != nil else { return true }
+        // What cannot be seen at this moment is where it was put.
+        do { return try device.observe(place)?.key == key } catch { return true }
     }
 
     private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
-        pass.localFolders[item] ?? device.populatedFolder(item)
+        if let made = pass.localFolders[item] { return made }
+        // It may be another inode than its row says, and have moved in this very pass.
+        if let found = pass.candidates[item]?.found, found.state.kind == .folder { return found.state.key }
+        return device.populatedFolder(item)
     }
 }
 

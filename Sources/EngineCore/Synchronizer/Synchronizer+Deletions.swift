@@ -115,6 +115,12 @@ extension Synchronizer {
         }
         // Others have changed it since: it stays, and the folder with it.
         guard tracker.isAgreed(child, row) else { return false }
+        if let place = try tracker.localPlace(of: row), let state = try device.observe(place),
+            try device.synced(key: state.key).isEmpty
+        {
+            // It was removed and made anew: that one goes on as this item, and goes to where others have moved it.
+            return false
+        }
         return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)
     }
 }

@@ -14,6 +14,8 @@ extension Synchronizer {
             do { try tracker.collect(work, into: pass) } catch {
                 logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
                 pass.verdicts[work] = .failed
+                // Of these perhaps only a part was seen.
+                for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
             }
         }
         do {
@@ -23,17 +25,20 @@ extension Synchronizer {
             try await send(decided.sends, pass)
             await apply(pass)
             try await record(pass)
+            lookAtUnrecorded()
+            if isCloudRestored { device.connectionFailed(RestoredCloud()) }
         } catch {
             await end(pass, after: error)
         }
         isRunningPass = false
-        let (verdicts, changed) = tracker.settle(pass, works)
+        let (verdicts, changed, woken) = tracker.settle(pass, works)
         if notesFinished {
             for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
         }
         for place in changed { handle(.changed(place, isOpen: false)) }
         lookAtWhatLayInFormerFolders(pass)
         handle(.passEnded(verdicts))
+        for work in woken { handle(.woken(work)) }
     }
 
     /// A folder that was removed and made again, or comes back, goes on as the same item: no place leads any more to what lay in the
@@ -51,12 +56,31 @@ extension Synchronizer {
             logger.error("a pass failed", metadata: ["why": "\(error)"])
             // What is not written down is looked at again, whatever came of it.
             for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
+            noteUnrecorded(pass)
             return
         }
         logger.info("a pass ended early", metadata: ["why": "\(error)"])
         await recordWhatWasDone(pass)
         for candidate in pass.all where candidate.verdict == nil { candidate.verdict = .failed }
         device.connectionFailed(error)
+    }
+
+    /// What was put somewhere has no row that leads to it.
+    private func noteUnrecorded(_ pass: Pass) {
+        for row in pass.changes.upserts {
+            guard let folder = pass.localFolders[row.place.parent] ?? tracker.folderKey(of: row.place.parent) else {
+                continue
+            }
+            unrecorded.insert(LocalPlace(folder: folder, name: row.place.name))
+        }
+    }
+
+    /// When rows can be written again, and not before: it would be tried without end.
+    private func lookAtUnrecorded() {
+        guard !unrecorded.isEmpty else { return }
+        let places = unrecorded.sorted()
+        unrecorded = []
+        for place in places { handle(.changed(place, isOpen: false)) }
     }
 
     // MARK: Recording

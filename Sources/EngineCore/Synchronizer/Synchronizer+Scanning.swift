@@ -3,19 +3,32 @@ import UbiquityModel
 
 /// Comparing the backing tree with the synced tree, after a stop that was not clean.
 extension Synchronizer {
-    /// Learns where all folders are, and (after an unclean stop) marks every place that differs from its synced row.
+    /// Learns where all folders are, and (after an unclean stop) marks every place that differs from its synced row. So also if something
+    /// is missing: whoever removes it behind the mount is no program that deletes it, and it comes back.
     package func scan(onlyFolders: Bool) throws {
+        let isComplete = try scanFolders(onlyFolders: onlyFolders)
+        guard onlyFolders, !isComplete else { return }
+        logger.warning("something has changed in the container's folder while nothing ran: comparing everything")
+        _ = try scanFolders(onlyFolders: false)
+    }
+
+    /// - Returns: whether everything is here that should be.
+    private func scanFolders(onlyFolders: Bool) throws -> Bool {
         device.folders.removeAll()
         var folders: [(key: InodeKey, item: ItemID?)] = [(device.rootKey, .root)]
         var missing: [SyncedItem] = []
         while let folder = folders.popLast() {
             try scanFolder(folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders, &missing)
+            // The rest is learned together with what differs.
+            if onlyFolders, !missing.isEmpty { return false }
         }
-        for folder in missing where folder.local.map({ device.folders.entry($0.key) == nil }) ?? true {
+        for folder in missing where folder.content == .folder {
+            guard folder.local.map({ device.folders.entry($0.key) == nil }) ?? true else { continue }
             // No place leads to what lay in it.
             let lost = try device.syncedSubtree(of: folder.id).map(\.id)
             handle(.pendingLoaded(lost, isLast: false))
         }
+        return missing.isEmpty
     }
 
     private func scanFolder(
@@ -51,10 +64,9 @@ extension Synchronizer {
             )
             return
         }
-        guard !onlyFolders else { return }
         for (name, row) in rows.sorted(by: { $0.key < $1.key }) {
-            markScanned(LocalPlace(folder: key, name: name))
-            if row.content == .folder { missing.append(row) }
+            if row.local != nil || row.content == .folder { missing.append(row) }
+            if !onlyFolders { markScanned(LocalPlace(folder: key, name: name)) }
         }
     }
 
@@ -62,7 +74,7 @@ extension Synchronizer {
     private struct Unanswered: Error { var error: any Error }
 
     private func compare(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws {
-        try withdrawDeletion(of: state.key, row)
+        withdrawDeletion(of: state.key, row)
         guard state.kind != .other else { return }
         if row?.local?.key != state.key, state.linkCount == 1 || state.kind == .folder,
             try !device.synced(key: state.key).isEmpty
@@ -74,11 +86,15 @@ extension Synchronizer {
     }
 
     /// The deletion was announced and not done before this device died. Left in the log, it would prove a later accident to be an act.
-    private func withdrawDeletion(of key: InodeKey, _ row: SyncedItem?) throws {
+    private func withdrawDeletion(of key: InodeKey, _ row: SyncedItem?) {
         var entries = [DeletionEntry.inode(key)]
         if let row, row.local?.key == key { entries.append(.item(row.id)) }
         entries.removeAll { !device.isLogged($0) }
-        if !entries.isEmpty { try device.unlog(entries) }
+        guard !entries.isEmpty else { return }
+        do { try device.unlog(entries) } catch {
+            // On a full disk: whoever makes room there, looks for what to remove first. It has to be mounted for that.
+            logger.warning("a deletion that was not done stays in the log", metadata: ["why": "\(error)"])
+        }
     }
 
     private func folderItem(_ key: InodeKey) throws -> ItemID? {

@@ -1,6 +1,18 @@
 import Reconciliation
 import UbiquityModel
 
+/// One candidate's operations, and what goes with them.
+private struct Prepared {
+    var candidate: Candidate
+    var operations: [(operation: ItemOperation, send: Send?)]
+    /// Chunks that go along.
+    var chunks: [(id: ChunkID, bytes: [UInt8])] = []
+
+    mutating func add(_ action: ItemOperation.Action, _ send: Send?, as id: OperationID) {
+        operations.append((ItemOperation(id: id, item: candidate.id, action: action), send))
+    }
+}
+
 /// Turns decisions into operations, commits them in batches, and records what the server answered.
 extension Synchronizer {
     private static var operationsPerCommit: Int { 256 }
@@ -8,17 +20,6 @@ extension Synchronizer {
     private static var commitBytes: Int { 4 * 1024 * 1024 }
     /// From this size on a commit's chunks are offered before they are sent.
     private static var offeredBytes: Int { 256 * 1024 }
-
-    private struct Prepared {
-        var candidate: Candidate
-        var operations: [(operation: ItemOperation, send: Send?)]
-        /// Chunks that go along.
-        var chunks: [(id: ChunkID, bytes: [UInt8])] = []
-
-        mutating func add(_ action: ItemOperation.Action, _ send: Send?, as id: OperationID) {
-            operations.append((ItemOperation(id: id, item: candidate.id, action: action), send))
-        }
-    }
 
     func send(_ sends: [PlannedSend], _ pass: Pass) async throws {
         guard !sends.isEmpty else { return }
@@ -161,6 +162,7 @@ extension Synchronizer {
     /// answer was lost is recognised.
     private func revision(_ candidate: Candidate, _ content: ContentID, size: Int64) -> RevisionID {
         if let known = tracker.sending[candidate.id], known.content == content { return known.revision }
+        if tracker.refusedRevisions.contains(candidate.id) { return device.newRevision() }
         // The content of an announcement bears the announced revision, unless the file has grown or shrunk since: others have
         // placeholders of that revision and size.
         // Not where another content may have reached the cloud as that revision: a revision has one content.
@@ -208,17 +210,18 @@ extension Synchronizer {
                 guard let outcome = rest.popFirst() else { break }
                 try note(outcome, operation, send, prepared.candidate, pass)
             }
-            lookAgainIfElsewhere(prepared.candidate)
+            lookAgainIfNotAll(prepared.candidate)
         }
         try await resend(batch, outcomes)
     }
 
-    /// What was sent did not tell that the item has moved, as when an edit brings back what others have deleted: that is still to be sent.
-    private func lookAgainIfElsewhere(_ candidate: Candidate) {
-        guard candidate.verdict == .sent, let found = candidate.found, let row = candidate.synced,
-            row.place != Place(parent: found.parent, name: found.place.name)
-        else { return }
-        candidate.verdict = .again
+    /// What was sent did not tell all: not that the item has moved, as when an edit brings back what others have deleted; or only that, of a
+    /// placeholder that stands for another revision.
+    private func lookAgainIfNotAll(_ candidate: Candidate) {
+        guard candidate.verdict == .sent, let found = candidate.found, let row = candidate.synced else { return }
+        let isElsewhere = row.place != Place(parent: found.parent, name: found.place.name)
+        let isLeftover = found.state.placeholder.map { $0.revision != row.content.revision } ?? false
+        if isElsewhere || isLeftover { candidate.verdict = .again }
     }
 
     /// The cloud lacked chunks that it was thought to have: they are sent, and the item is looked at again.
@@ -270,10 +273,18 @@ extension Synchronizer {
             candidate.verdict = .again
         case .noSuchItem:
             candidate.verdict = .later(.seconds(1))
+            // What it has told of is no more: it was restored from a backup. (Of an announcement it only says that it comes too late.)
+            if send != nil, candidate.remote != nil { isCloudRestored = true }
         case .quotaExceeded:
             noteProblem(candidate, "the account's quota is used up")
             candidate.verdict = .failed
         case .invalid(let why):
+            if case .file? = operation.action.content, tracker.refusedRevisions.insert(candidate.id).inserted {
+                // The cloud may know the revision with another content: an older state of this device does not know that it was sent.
+                tracker.sending[candidate.id] = nil
+                candidate.verdict = .again
+                return
+            }
             noteProblem(candidate, "the server refuses it: \(why)")
             candidate.verdict = .parked
         case .skipped:
@@ -377,6 +388,7 @@ extension Synchronizer {
         if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
         if case .file? = operation.action.content {
             tracker.sending[candidate.id] = nil
+            tracker.refusedRevisions.remove(candidate.id)
             pass.changes.answered.append(candidate.id)
         }
     }

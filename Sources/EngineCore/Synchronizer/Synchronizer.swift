@@ -37,8 +37,12 @@ package final class Synchronizer<Device: EngineDevice> {
     package var passCount = 0
     package var finishedIn: [Work: Int] = [:]
     package var notesFinished = false
+    /// The cloud does not know an item of which it has told: with the next connection everything is compared.
+    package internal(set) var isCloudRestored = false
     /// Changes of others that wait for a program to close the file.
     package var behindWriters: Set<Work> = []
+    /// What passes put there whose rows could not be written.
+    var unrecorded: Set<LocalPlace> = []
     /// Work that waits for a writer to close the file.
     var waitingForClose: [InodeKey: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()
@@ -84,16 +88,6 @@ package final class Synchronizer<Device: EngineDevice> {
 
     // MARK: What programs do
 
-    /// It was moved here before it was deleted, and that is not sent: its name then, where it is missed, has been looked at.
-    private func lookAtMoved(_ key: InodeKey, deletedAt place: LocalPlace) {
-        for row in (try? device.synced(key: key)) ?? [] {
-            guard row.place.name != place.name || tracker.folderKey(of: row.place.parent) != place.folder else {
-                continue
-            }
-            handle(.pendingLoaded([row.id], isLast: false))
-        }
-    }
-
     package func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
         logReplacingRename(change)
@@ -106,7 +100,9 @@ package final class Synchronizer<Device: EngineDevice> {
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
             lookAtMoved(key, deletedAt: place)
+            for work in (tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() { handle(.woken(work)) }
         }
+        if let replaced = change.replaced, device.isLogged(.inode(replaced)) { lookAtMoved(replaced, deletedAt: place) }
         if let from = change.movedFrom {
             noteLeft(LocalPlace(folder: from.parent, name: from.name), change.key, for: place)
         }
@@ -115,6 +111,16 @@ package final class Synchronizer<Device: EngineDevice> {
         if !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key {
             tracker.linkedChanges[key] = tracker.changeCount
             noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
+        }
+    }
+
+    /// It was moved here before it was deleted, and that is not sent: its name then, where it is missed, has been looked at.
+    private func lookAtMoved(_ key: InodeKey, deletedAt place: LocalPlace) {
+        for row in (try? device.synced(key: key)) ?? [] {
+            guard row.place.name != place.name || tracker.folderKey(of: row.place.parent) != place.folder else {
+                continue
+            }
+            handle(.pendingLoaded([row.id], isLast: false))
         }
     }
 
@@ -131,7 +137,7 @@ package final class Synchronizer<Device: EngineDevice> {
 
     /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
     private func logReplacingRename(_ change: LocalChange) {
-        guard change.replacesAnother, let from = change.movedFrom, let key = change.key else { return }
+        guard change.replaced != nil, let from = change.movedFrom, let key = change.key else { return }
         // After the items are in the log.
         defer { try? device.unlog([.replacing(key)]) }
         guard !change.isFolder, let parent = (try? tracker.knownItem(of: change.parent)) ?? nil,

@@ -22,6 +22,11 @@ extension StateDatabase {
         try reading { try MetaTable.read($0, .position).map(MetaTable.decodePosition) }
     }
 
+    /// The highest counter of the log that an answer to a commit has told, which may be further than `position`; 0 if none has.
+    package func answeredCounter() throws(ReplicaError) -> UInt64 {
+        try reading { try MetaTable.read($0, .answered).flatMap(MetaTable.decodeCounter) ?? 0 }
+    }
+
     /// What the server last gave this device, to tell it from a copy of itself.
     package func nonce() throws(ReplicaError) -> [UInt8]? { try reading { try MetaTable.read($0, .nonce) } }
 
@@ -58,7 +63,7 @@ private enum MarkTable {
 }
 
 enum MetaTable {
-    enum Key: String { case position, nonce, cleanStop, listed }
+    enum Key: String { case position, answered, nonce, cleanStop, listed }
 
     static func read(_ database: Database, _ key: Key) throws -> [UInt8]? {
         try database.row("SELECT value FROM meta WHERE key = ?", [.text(key.rawValue)]) { $0.blob(0) ?? [] }
@@ -69,6 +74,21 @@ enum MetaTable {
             "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             [.text(key.rawValue), .blob(value)]
         )
+    }
+
+    static func clear(_ database: Database, _ key: Key) throws {
+        try database.run("DELETE FROM meta WHERE key = ?", [.text(key.rawValue)])
+    }
+
+    static func write(answered counter: UInt64, _ database: Database) throws {
+        var writer = ByteWriter()
+        writer.integer(counter)
+        try write(database, .answered, writer.result)
+    }
+
+    static func decodeCounter(_ bytes: [UInt8]) -> UInt64? {
+        var reader = ByteReader(bytes)
+        return reader.integer(UInt64.self)
     }
 
     static func encode(_ position: LogPosition) -> [UInt8] {

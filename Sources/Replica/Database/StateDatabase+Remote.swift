@@ -56,18 +56,13 @@ extension StateDatabase {
     }
 
     /// A page of a full listing from a server that does not know our position: it was restored from a backup. Its word counts,
-    /// also where it knows less than it did. A content that this device had agreed on since then is taken for an edit of the
-    /// one that the server is back at, and so is sent once more.
+    /// also where it knows less than it did, and what was agreed on with it changes (`SyncedItem.agreed(withRestored:known:)`).
     package func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws(ReplicaError) {
         try writing { database in
             for item in items {
-                guard let known = try RemoteTable.fetch(database, item.id), known.position > item.position,
-                    var row = try SyncedTable.fetch(database, item.id), row.content != item.content
+                let known = try RemoteTable.fetch(database, item.id)
+                guard let row = try SyncedTable.fetch(database, item.id)?.agreed(withRestored: item, known: known)
                 else { continue }
-                row.content = item.content
-                // No inode is as it was when that was agreed on.
-                row.local?.changed = Timestamp(nanoseconds: 0)
-                row.local?.modified = Timestamp(nanoseconds: 0)
                 try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
             }
             try RemoteTable.write(database, items, overwriting: true)
@@ -80,10 +75,17 @@ extension StateDatabase {
     package func removeRemote(_ ids: [ItemID], position: LogPosition? = nil) throws(ReplicaError) {
         try writing { database in
             for id in ids {
+                let known = try RemoteTable.fetch(database, id)
+                if let row = try SyncedTable.fetch(database, id)?.agreed(withRestored: nil, known: known) {
+                    try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
+                }
                 try database.run("DELETE FROM remote WHERE id = ?", [.identifier(id)])
                 try PendingTable.refresh(database, id)
             }
-            if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
+            if let position {
+                try MetaTable.write(database, .position, MetaTable.encode(position))
+                try MetaTable.clear(database, .answered)
+            }
         }
     }
 }

@@ -63,6 +63,7 @@ extension StateDatabase {
         try writing { database in
             for folder in unpopulated { try PopulationTable.insert(database, folder) }
             try RemoteTable.write(database, remote)
+            if let answered = remote.map(\.position).max() { try MetaTable.write(answered: answered, database) }
             // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered)
             try SyncedTable.apply(database, changes)

@@ -9,6 +9,8 @@ struct SimDatabase {
     var held: Set<ItemID> = []
     var manifests: [ContentID: Manifest] = [:]
     var position: LogPosition?
+    /// The highest counter that an answer to a commit has told.
+    var answered: UInt64 = 0
     var deletions: Set<DeletionEntry> = []
 
     // MARK: Rows
@@ -65,12 +67,31 @@ struct SimDatabase {
         }
     }
 
+    /// What a restored server says counts.
+    mutating func rewrite(remote items: [RemoteItem], manifests new: [ContentID: Manifest]) {
+        for item in items {
+            if let row = synced[item.id]?.agreed(withRestored: item, known: remote[item.id]) { synced[item.id] = row }
+            remote[item.id] = item
+            refresh(item.id)
+        }
+        manifests.merge(new) { known, _ in known }
+    }
+
+    mutating func removeRemote(_ ids: [ItemID]) {
+        for id in ids {
+            if let row = synced[id]?.agreed(withRestored: nil, known: remote[id]) { synced[id] = row }
+            remote[id] = nil
+            refresh(id)
+        }
+    }
+
     mutating func apply(
         _ changes: SyncedChanges,
         remote items: [RemoteItem] = [],
         manifests new: [ContentID: Manifest] = [:]
     ) {
         write(remote: items)
+        answered = items.map(\.position).max() ?? answered
         for id in changes.removals {
             synced[id] = nil
             refresh(id)

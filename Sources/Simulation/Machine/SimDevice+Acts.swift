@@ -2,10 +2,19 @@ import EngineCore
 import Reconciliation
 import UbiquityModel
 
+import struct SystemPackage.Errno
+
 extension SimDevice: EngineDevice {
     var wallClock: Timestamp { machine.timeOfDay }
     func newOperation() -> OperationID { OperationID(at: machine.timeOfDay, using: &world.random) }
     func newRevision() -> RevisionID { RevisionID(at: machine.timeOfDay, using: &world.random) }
+
+    /// A dead process writes nothing, and nobody to a full disk.
+    private func canWrite() throws {
+        try alive()
+        if machine.isDiskFull { throw Errno.noSpace }
+        if machine.diskFails() { throw Errno.ioError }
+    }
 
     // MARK: The state database
 
@@ -17,13 +26,29 @@ extension SimDevice: EngineDevice {
     }
 
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws {
-        try alive()
+        try canWrite()
         for (item, sent) in sending { machine.database.sending[item] = sent }
     }
 
     func write(held: Set<ItemID>) throws {
-        try alive()
+        try canWrite()
         machine.database.held = held
+    }
+
+    func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {
+        try canWrite()
+        machine.database.rewrite(remote: items, manifests: manifests)
+    }
+
+    func remoteIDs(after last: ItemID?, limit: Int) throws -> [ItemID] {
+        Array(machine.database.remote.keys.filter { id in last.map { id > $0 } ?? true }.sorted().prefix(limit))
+    }
+
+    func removeRemote(_ items: [ItemID], position: LogPosition) throws {
+        try canWrite()
+        machine.database.removeRemote(items)
+        machine.database.position = position
+        machine.database.answered = 0
     }
 
     func itemCount() throws -> Int { machine.database.synced.count }
@@ -33,13 +58,14 @@ extension SimDevice: EngineDevice {
     }
 
     func unlog(_ deletions: [DeletionEntry]) throws {
-        try alive()
+        try canWrite()
         machine.database.deletions.subtract(deletions)
     }
 
     func record(_ record: PassRecord) async throws {
         try await pause(50...4_000)
         for folder in record.folders.sorted() { restoreTime(of: folder, record) }
+        try canWrite()
         machine.makeDiskDurable()
         var changes = record.changes
         changes.upserts = changes.upserts.map(corrected)
@@ -60,6 +86,7 @@ extension SimDevice: EngineDevice {
 
     func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
         try alive()
+        if machine.diskFails() { throw Errno.ioError }
         guard let inode = machine.disk[SimDisk.number(folder)], inode.kind == .folder else { throw SimFailure.dead }
         for (name, number) in inode.entries.sorted(by: { $0.key < $1.key }) {
             try body(name, machine.disk.state(number))
@@ -68,6 +95,7 @@ extension SimDevice: EngineDevice {
 
     func stage(_ remote: RemoteItem) async throws -> String {
         try await pause(20...2_000)
+        try canWrite()
         let attributes = remote.attributes
         var inode = SimInode(
             kind: .file,
@@ -104,6 +132,7 @@ extension SimDevice: EngineDevice {
         do {
             let tokens = try await request { try $0.tokens(of: wanted.file.revision) }
             guard let tokens else { return .not(.later(.seconds(1))) }
+            if machine.isDiskFull || machine.diskFails() { return .not(.failed) }
             let attributes = wanted.remote.attributes
             let inode = SimInode(
                 kind: .file,
@@ -125,7 +154,10 @@ extension SimDevice: EngineDevice {
 
     func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
         do { try await pause(10...2_000) } catch { return .failure(.stale) }
-        let result = Result { () throws(MutationFailure) in try act(mutation) }
+        let result = Result { () throws(MutationFailure) in
+            if machine.diskFails() { throw .system(.ioError) }
+            return try act(mutation)
+        }
         world.note("\(machine.name): \(SimNote(mutation)) at \(path): \(SimNote(result))")
         do { try await pause(5...1_000) } catch { return .failure(.stale) }
         return result
@@ -158,6 +190,7 @@ extension SimDevice: EngineDevice {
             guard let number = machine.disk.entry(file.place), let before = machine.disk.state(number),
                 before.key == file.state.key, !before.isDataless
             else { return .failure(.changed) }
+            if machine.diskFails() { return .failure(.unreadable("the disk fails")) }
             // Programs may write while it is read.
             let tokens = machine.disk[number]?.tokens ?? []
             try await pause(10...1_000)
@@ -190,6 +223,8 @@ extension SimDevice: EngineDevice {
                     read.chunks = [:]
                     content = read
                     verdict = .again
+                } catch SimFailure.quota {
+                    verdict = .failed
                 } catch {
                     verdict = .later(.seconds(5))
                 }

@@ -1,11 +1,14 @@
 import EngineCore
 import UbiquityModel
 
+import struct SystemPackage.Errno
+
 extension SimDevice: DeviceView {
     var rootKey: InodeKey { SimDisk.key(SimDisk.root) }
 
     func observe(_ place: LocalPlace) throws -> LocalState? {
         try alive()
+        if machine.diskFails() { throw Errno.ioError }
         return machine.disk.entry(place).flatMap { machine.disk.state($0) }
     }
 

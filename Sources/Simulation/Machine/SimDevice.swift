@@ -7,6 +7,7 @@ enum SimFailure: Error {
     /// The process has been killed meanwhile.
     case dead
     case offline
+    case quota
 }
 
 /// The service's process on a simulated device: what the synchronizer sees and does. Its memory goes with it, the machine stays.
@@ -14,8 +15,14 @@ final class SimDevice {
     let machine: SimMachine
     var isDead = false
     let folders = FolderIndex(root: SimDisk.key(SimDisk.root))
-    /// For as long as the process lives; it knows this object, which knows it.
-    private(set) lazy var synchronizer = Synchronizer(device: self, logger: machine.world.logger(machine.name))
+    /// It knows this object, which knows it, until `end`.
+    private var own: Synchronizer<SimDevice>?
+    var synchronizer: Synchronizer<SimDevice> {
+        if let own { return own }
+        let made = Synchronizer(device: self, logger: machine.world.logger(machine.name))
+        own = made
+        return made
+    }
     private let started: Duration
     private var timer: UInt64 = 0
     private var creating: [InodeKey: ItemID] = [:]
@@ -51,10 +58,13 @@ final class SimDevice {
         synchronizer.handle(.started)
     }
 
+    /// Nothing of its world happens any more.
+    func end() { own = nil }
+
     // MARK: What programs did
 
     func report(_ change: LocalChange) {
-        if change.replacesAnother, let key = change.key { machine.database.deletions.insert(.replacing(key)) }
+        if change.replaced != nil, let key = change.key { machine.database.deletions.insert(.replacing(key)) }
         changes.append(change)
         guard !drainIsDue else { return }
         drainIsDue = true
@@ -156,13 +166,35 @@ final class SimDevice {
     /// - Returns: whether more is there.
     private func pull(_ number: UInt64) async throws -> Bool {
         let since = position
-        let page = try await request { cloud in try cloud.changes(machine: self.machine.number, since: since) }
+        let answered = machine.database.answered
+        let page = try await page(since: since)
         guard number == connection, !isDead else { return false }
+        // As the device service, which cannot go on without its database.
+        if machine.isDiskFull { throw SimFailure.offline }
+        if page.isUnknownPosition || !isFollowing && (page.head.counter < answered || synchronizer.isCloudRestored) {
+            // As the device service, which ends the connection for that, unless it has just begun.
+            guard !isFollowing else { throw SimFailure.offline }
+            _ = try await synchronizer.compareWithRestored { since in
+                let page = try await self.page(since: since ?? .beginning)
+                guard number == self.connection, !self.isDead else { throw SimFailure.offline }
+                return ListedPage(
+                    items: page.items,
+                    manifests: page.manifests,
+                    position: page.position,
+                    more: page.more
+                )
+            }
+            return true
+        }
         machine.database.write(remote: page.items)
         machine.database.manifests.merge(page.manifests) { known, _ in known }
         machine.database.position = page.position
         synchronizer.remoteWritten(page.items)
         return page.more
+    }
+
+    private func page(since: LogPosition) async throws -> SimCloud.Page {
+        try await request { cloud in try cloud.changes(machine: self.machine.number, since: since) }
     }
 
     /// A question to the server: it may be lost on the way there or on the way back.
@@ -174,7 +206,7 @@ final class SimDevice {
         let answer = try body(&world.cloud)
         world.cloudMayHaveChanged()
         try await pause(300...8_000)
-        guard machine.isReachable, number == connection else { throw SimFailure.offline }
+        guard machine.isReachable, !machine.isDeaf, number == connection else { throw SimFailure.offline }
         if world.happens(.answers) { throw SimFailure.offline }
         return answer
     }
@@ -202,14 +234,20 @@ final class SimDevice {
         guard let placeholder = machine.disk[number]?.placeholder else { return machine.disk[number] != nil }
         let pageCount = synchronizer.tracker.pageCount
         do {
-            let tokens = try await request { try $0.tokens(of: placeholder.revision) }
-            guard let inode = machine.disk[number], inode.placeholder == placeholder else { return false }
+            let (tokens, absence) = try await request { cloud in
+                let tokens = try cloud.tokens(of: placeholder.revision)
+                return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
+            }
+            guard let inode = machine.disk[number], inode.placeholder == placeholder, !machine.isDiskFull,
+                !machine.diskFails()
+            else {
+                return false
+            }
             guard let tokens else {
-                // One that is announced only may come.
-                if !world.cloud.isAnnounced(placeholder.revision) {
+                if let absence {
                     let waiting = synchronizer.tracker.noteUndeliverable(
                         SimDisk.key(number),
-                        isWithdrawn: world.cloud.isWithdrawn(placeholder.revision),
+                        absence: absence,
                         askedAt: pageCount
                     )
                     for work in waiting { synchronizer.handle(.woken(work)) }

@@ -14,7 +14,10 @@ extension SimMachine {
     func act(_ random: SimRandom) {
         guard device != nil else { return }
         chance = random
-        switch chance.below(100) {
+        let what = chance.below(100)
+        // What makes new files is refused.
+        if isDiskFull, 0..<52 ~= what || 77..<84 ~= what || 91..<94 ~= what { return }
+        switch what {
         case 0..<24: create()
         case 24..<42: write()
         case 42..<52: safeSave()
@@ -64,7 +67,7 @@ extension SimMachine {
         _ place: LocalPlace,
         _ number: UInt64,
         from: LocalPlace? = nil,
-        replacesAnother: Bool = false
+        replaced: UInt64? = nil
     ) {
         device?.report(
             LocalChange(
@@ -73,7 +76,7 @@ extension SimMachine {
                 name: place.name,
                 key: SimDisk.key(number),
                 movedFrom: from.map { ($0.folder, $0.name) },
-                replacesAnother: replacesAnother,
+                replaced: replaced.map(SimDisk.key),
                 mayHaveOtherNames: false,
                 isFolder: disk[number]?.kind == .folder
             )
@@ -197,7 +200,7 @@ extension SimMachine {
             device.aboutToDelete(SimDisk.key(other))
             lose(other)
             disk.rename(from, to: place, timeOfDay)
-            report(.entry, place, number, from: from, replacesAnother: true)
+            report(.entry, place, number, from: from, replaced: other)
         } else {
             disk.rename(from, to: place, timeOfDay)
             report(.entry, place, number, from: from)
@@ -275,8 +278,8 @@ extension SimMachine {
         where disk[number]?.kind == .folder {
             device.folders.move(SimDisk.key(number), parent: place.folder, name: place.name)
         }
-        report(.entry, other.place, one.number, from: one.place, replacesAnother: true)
-        report(.entry, one.place, other.number, from: other.place, replacesAnother: true)
+        report(.entry, other.place, one.number, from: one.place, replaced: other.number)
+        report(.entry, one.place, other.number, from: other.place, replaced: one.number)
     }
 
     private func makeFolder() {

@@ -11,6 +11,7 @@ final class SimMachine {
     var database = SimDatabase()
     /// `nil` while no service runs.
     private(set) var device: SimDevice?
+    private var devices: [SimDevice] = []
     /// What is on the disk, and in the database, whatever happens.
     private var durable: (disk: SimDisk, database: SimDatabase)
     private var backup: (disk: SimDisk, database: SimDatabase)?
@@ -18,6 +19,10 @@ final class SimMachine {
     private var clockOffset = Duration.zero
     /// Its network is up.
     var isReachable = true
+    /// It sends, and hears nothing.
+    private(set) var isDeaf = false
+    private(set) var isDiskFull = false
+    private var isDiskFailing = false
     /// Of the program that acts last: what one does is the same whatever others do.
     var chance = SimRandom(seed: 0)
 
@@ -50,6 +55,7 @@ final class SimMachine {
         world.note("\(name) starts")
         let device = SimDevice(machine: self)
         self.device = device
+        devices.append(device)
         device.start()
     }
 
@@ -67,6 +73,13 @@ final class SimMachine {
         }
         for number in disk.staging.values { disk[number] = nil }
         disk.staging = [:]
+    }
+
+    /// Nothing of its world happens any more.
+    func end() {
+        device = nil
+        for device in devices { device.end() }
+        devices = []
     }
 
     // MARK: Disasters
@@ -120,6 +133,39 @@ final class SimMachine {
         for number in disk.staging.values { disk[number] = nil }
         disk.staging = [:]
         self.database = database
+    }
+
+    func setDeaf(_ isDeaf: Bool) {
+        guard self.isDeaf != isDeaf else { return }
+        self.isDeaf = isDeaf
+        if isDeaf { world.count(.networkDeaf) }
+        world.note("\(name) hears \(isDeaf ? "nothing" : "others again")")
+    }
+
+    func fillDisk() {
+        guard !isDiskFull else { return }
+        isDiskFull = true
+        world.count(.disksFull)
+        world.note("\(name)'s disk is full")
+    }
+
+    func freeDisk() {
+        guard isDiskFull else { return }
+        isDiskFull = false
+        world.note("\(name)'s disk has room again")
+    }
+
+    func setDiskFailing(_ isFailing: Bool) {
+        guard isDiskFailing != isFailing else { return }
+        isDiskFailing = isFailing
+        world.note("\(name)'s disk \(isFailing ? "begins to fail" : "is good again")")
+    }
+
+    /// Now and then, while the disk is bad.
+    func diskFails() -> Bool {
+        guard isDiskFailing, world.random.happens(20) else { return false }
+        world.count(.diskFailures)
+        return true
     }
 
     func setReachable(_ isReachable: Bool) {

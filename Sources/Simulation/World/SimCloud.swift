@@ -1,4 +1,5 @@
 import CatalogModel
+import EngineCore
 import MemoryCatalog
 import Reconciliation
 import UbiquityModel
@@ -10,11 +11,15 @@ struct SimCloud {
         var manifests: [ContentID: Manifest]
         var position: LogPosition
         var more: Bool
+        var isUnknownPosition: Bool
+        var head: LogPosition
     }
 
     private var catalog = CatalogState()
     private var manifests: [ContentID: Manifest] = [:]
     var timeOfDay: Timestamp
+    /// No chunk can be added.
+    var isQuotaUsed = false
 
     /// - Throws: nothing, since the account is new.
     init(machines: Int, at time: Timestamp) throws {
@@ -54,11 +59,13 @@ struct SimCloud {
         machine: Int,
         deviceClock: Timestamp
     ) throws -> [OperationOutcome] {
+        let lacking = isQuotaUsed ? try missing(chunks) : []
         let request = CommitRequest(
-            chunks: chunks.map(Self.record),
+            chunks: chunks.filter { !lacking.contains($0) }.map(Self.record),
             entries: operations.map { .operation($0) },
             deviceClock: deviceClock,
-            now: timeOfDay
+            now: timeOfDay,
+            isQuotaExceeded: !lacking.isEmpty
         )
         let outcomes = try catalog.commit(request, Self.scope(machine)).outcomes
         for (operation, outcome) in zip(operations, outcomes) {
@@ -84,7 +91,9 @@ struct SimCloud {
             items: page.entries.map(\.item),
             manifests: manifests,
             position: page.position,
-            more: page.hasMore
+            more: page.hasMore,
+            isUnknownPosition: page.isUnknownPosition,
+            head: page.head
         )
     }
 
@@ -92,7 +101,10 @@ struct SimCloud {
         Set(try catalog.missing(chunks, Self.scope(0)).map { chunks[$0] })
     }
 
-    mutating func add(_ chunks: [ChunkID]) throws { try catalog.addChunks(chunks.map(Self.record), Self.scope(0)) }
+    mutating func add(_ chunks: [ChunkID]) throws {
+        if isQuotaUsed, try !missing(chunks).isEmpty { throw SimFailure.quota }
+        try catalog.addChunks(chunks.map(Self.record), Self.scope(0))
+    }
 
     private static func record(_ chunk: ChunkID) -> ChunkRecord {
         ChunkRecord(
@@ -105,7 +117,7 @@ struct SimCloud {
         )
     }
 
-    var head: LogPosition { (try? catalog.changes(Self.scope(0), since: nil, limit: 1))?.head ?? .beginning }
+    var head: LogPosition { (try? catalog.head(Self.scope(0))) ?? .beginning }
 
     /// The content of a revision that is some item's current one, or a version.
     func tokens(of revision: RevisionID) throws -> [UInt64]? {
@@ -120,12 +132,13 @@ struct SimCloud {
         return nil
     }
 
-    func isAnnounced(_ revision: RevisionID) -> Bool {
-        ((try? items()) ?? []).contains { $0.isAnnounced && !$0.isDeleted && $0.content.revision == revision }
-    }
-
-    func isWithdrawn(_ revision: RevisionID) -> Bool {
-        ((try? items()) ?? []).contains { $0.isAnnounced && $0.isDeleted && $0.content.revision == revision }
+    /// Of a content that is not here; `nil` for one that is announced, and may come.
+    func absence(of revision: RevisionID) -> ContentAbsence? {
+        guard let item = ((try? items()) ?? []).first(where: { $0.isAnnounced && $0.content.revision == revision })
+        else {
+            return .superseded
+        }
+        return item.isDeleted ? .withdrawn : nil
     }
 
     private func tokens(of content: ContentID) -> [UInt64]? {

@@ -12,6 +12,16 @@ struct SimPlan {
             case restore
             /// By so many seconds.
             case setClock(Int)
+            case backUpServer
+            case restoreServer
+            case fillDisk
+            case freeDisk
+            case spoilDisk
+            case replaceDisk
+            case useUpQuota
+            case raiseQuota
+            case deafen
+            case hear
         }
 
         var at: Duration
@@ -34,6 +44,16 @@ struct SimPlan {
             case .backUp: machine.backUp()
             case .restore: machine.restore()
             case .setClock(let seconds): machine.setClock(ahead: .seconds(seconds))
+            case .backUpServer: world.backUpCloud()
+            case .restoreServer: world.restoreCloud()
+            case .fillDisk: machine.fillDisk()
+            case .freeDisk: machine.freeDisk()
+            case .spoilDisk: machine.setDiskFailing(true)
+            case .replaceDisk: machine.setDiskFailing(false)
+            case .useUpQuota: world.setQuotaUsed(true)
+            case .raiseQuota: world.setQuotaUsed(false)
+            case .deafen: machine.setDeaf(true)
+            case .hear: machine.setDeaf(false)
             }
         }
     }
@@ -78,6 +98,29 @@ struct SimPlan {
             let days = random.below(5) - 2
             let kind = Step.Kind.setClock(days * 86_400 + random.below(200) - 100)
             steps.append(Step(at: moment, machine: random.below(machines), kind: kind))
+        }
+        // Only where it is chosen: what others do after that is not yet right in all worlds.
+        for _ in 0..<Self.count(of: .serverBackups, drawn: 0, settings) {
+            let backup = Duration.microseconds(500_000 + random.below(10_000_000))
+            let moment = backup + .microseconds(200_000 + random.below(9_000_000))
+            steps.append(Step(at: backup, machine: 0, kind: .backUpServer))
+            steps.append(Step(at: moment, machine: 0, kind: .restoreServer))
+        }
+        addLacks(&random, machines, settings)
+    }
+
+    private mutating func addLacks(_ random: inout SimRandom, _ machines: Int, _ settings: SimSettings) {
+        let lacks: [(SimFault, Step.Kind, Step.Kind)] = [
+            (.fullDisks, .fillDisk, .freeDisk), (.quotas, .useUpQuota, .raiseQuota), (.oneWay, .deafen, .hear),
+            (.failingDisks, .spoilDisk, .replaceDisk),
+        ]
+        for (fault, begin, end) in lacks {
+            // Disks that fail only where they are chosen: what is missed then is not yet right in all worlds.
+            let drawn = random.happens(15) && fault != .failingDisks ? 1 : 0
+            for _ in 0..<Self.count(of: fault, drawn: drawn, settings) {
+                let moment = Duration.microseconds(100_000 + random.below(15_000_000))
+                add(begin, end, random.below(machines), moment, moment + .milliseconds(1 + random.below(4_000)))
+            }
         }
     }
 

@@ -14,6 +14,16 @@ package enum SimFault: String, CaseIterable, Sendable {
     case backups
     /// A device's clock is set to another time.
     case clocks
+    /// The server is as it was some time ago: somebody has restored a backup of it.
+    case serverBackups
+    /// A device's disk is full for a while: neither files nor the database can be written.
+    case fullDisks
+    /// A device's disk fails now and then, for a while.
+    case failingDisks
+    /// The account's quota is used up for a while.
+    case quotas
+    /// What a device sends arrives, but nothing reaches it for a while.
+    case oneWay
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -25,6 +35,11 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .powerLosses: .powerLosses
         case .backups: .backupsRestored
         case .clocks: .clockJumps
+        case .serverBackups: .serverRestored
+        case .fullDisks: .disksFull
+        case .failingDisks: .diskFailures
+        case .quotas: .quotasUsedUp
+        case .oneWay: .networkDeaf
         }
     }
 }

@@ -6,6 +6,7 @@ import UbiquityModel
 package enum SimCounter: String, CaseIterable, Sendable {
     case passes, mutations, busy, fills, largeTransfers, connectionsLost
     case requestLost, answerLost, kills, networkCuts, powerLosses, backupsRestored, clockJumps
+    case serverRestored, disksFull, diskFailures, quotasUsedUp, networkDeaf
     case creates, writes, safeSaves, renames, exchanges, deletions, foldersMade, foldersRemoved, attributes, links
     case evictions, openHandles, conflicts
 }
@@ -20,6 +21,7 @@ final class SimWorld {
     private var events = SimEvents()
     private(set) var machines: [SimMachine] = []
     var cloud: SimCloud
+    private var cloudBackup: SimCloud?
     private var headCounter: UInt64 = 0
     /// While programs work and things go wrong.
     var isTroubled = true
@@ -97,6 +99,13 @@ final class SimWorld {
         if failure == nil { now = max(now, end) }
     }
 
+    /// Its parts know each other: they are let go.
+    func end() {
+        events = SimEvents()
+        for machine in machines { machine.end() }
+        machines = []
+    }
+
     // MARK: The network
 
     func happens(_ fault: SimFault) -> Bool {
@@ -116,6 +125,29 @@ final class SimWorld {
             guard let device = machine.device else { continue }
             device.later(300...6_000) { $0.cloudChanged() }
         }
+    }
+
+    func setQuotaUsed(_ isUsed: Bool) {
+        guard cloud.isQuotaUsed != isUsed else { return }
+        cloud.isQuotaUsed = isUsed
+        if isUsed { count(.quotasUsedUp) }
+        note(isUsed ? "the quota is used up" : "there is room again")
+    }
+
+    func backUpCloud() { cloudBackup = cloud }
+
+    /// All that was told since then is lost, with the contents that nobody else has.
+    func restoreCloud() {
+        guard let backup = cloudBackup else { return }
+        cloudBackup = nil
+        count(.serverRestored)
+        note("the server's backup is restored")
+        let lost = (try? cloud.kept()) ?? []
+        cloud = backup
+        headCounter = cloud.head.counter
+        let left = ((try? cloud.kept()) ?? []).union(machines.flatMap { $0.disk.tokens })
+        ledger.destroy(lost.subtracting(left).sorted())
+        for machine in machines { machine.device?.loseConnection() }
     }
 
     // MARK: The record

@@ -31,6 +31,18 @@ extension EngineView: EngineDevice {
         try replica.database.setHeld(true, Array(held.subtracting(stored)))
     }
 
+    func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {
+        try replica.database.rewrite(remote: items, manifests: manifests)
+    }
+
+    func remoteIDs(after last: ItemID?, limit: Int) throws -> [ItemID] {
+        try replica.database.remoteItems(after: last, limit: limit).map(\.id)
+    }
+
+    func removeRemote(_ items: [ItemID], position: LogPosition) throws {
+        try replica.database.removeRemote(items, position: position)
+    }
+
     func itemCount() throws -> Int {
         let counts = try replica.database.counts()
         return counts.synced + counts.cloudOnly
@@ -200,6 +212,7 @@ extension EngineView: EngineDevice {
     func isOfConnection(_ error: any Error) -> Bool { error is CloudError }
 
     func connectionFailed(_ error: any Error) {
-        if let error = error as? CloudError { engine?.assumeIsolated { $0.dropConnection(error) } }
+        let reason = error is RestoredCloud ? CloudError.offline("the server was restored") : error as? CloudError
+        if let reason { engine?.assumeIsolated { $0.dropConnection(reason) } }
     }
 }

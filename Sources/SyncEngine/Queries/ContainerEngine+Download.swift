@@ -52,7 +52,7 @@ extension ContainerEngine {
         case .unsent, .wouldWait: .busy("\(path): not yet uploaded by its author")
         case .authorGone(let author):
             .failed("\(path): not uploaded by its author, \(author), which is no device of this account any more")
-        case .cloud, .system, .corrupted, .gone, .withdrawn: .failed("\(path): \(error.errno)")
+        case .cloud, .system, .corrupted, .gone, .withdrawn, .superseded: .failed("\(path): \(error.errno)")
         }
     }
 
@@ -69,8 +69,7 @@ extension ContainerEngine {
                 "content cannot be fetched",
                 metadata: ["path": "\(place.name)", "why": "\(error.errno)"]
             )
-            let isWithdrawn = if case .withdrawn = error { true } else { false }
-            let waiting = self.tracker.noteUndeliverable(key, isWithdrawn: isWithdrawn, askedAt: pageCount)
+            let waiting = self.tracker.noteUndeliverable(key, absence: error.absence, askedAt: pageCount)
             for work in waiting { self.handle(.woken(work)) }
         }
     }

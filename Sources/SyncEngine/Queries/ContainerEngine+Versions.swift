@@ -42,7 +42,7 @@ extension ContainerEngine {
             switch error {
             case .cloud(let cloudError): throw translate(cloudError)
             case .system(.noSpace): throw .noSpace
-            case .system, .corrupted, .gone, .withdrawn, .unsent, .authorGone, .wouldWait:
+            case .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
                 throw .failed("\(path): \(error)")
             }
         }

@@ -92,9 +92,14 @@ struct Uploader: Sendable {
                 batch = []
                 bytesInBatch = 0
             }
-            let outcome = Self.read(place, expecting: state, hasWriter: hasWriter, replica: replica, key: key) {
-                id,
-                bytes in
+            let outcome = Self.read(
+                place,
+                expecting: state,
+                hasWriter: hasWriter,
+                replica: replica,
+                key: key,
+                beside: { BlockingPool.shared.submit($0) }
+            ) { id, bytes in
                 if isStopped.withLock({ $0 }) { throw UploadError.changed }
                 if known.contains(id) {
                     meter.advance(token, by: Int64(bytes.count))
@@ -154,7 +159,7 @@ struct Uploader: Sendable {
 
     func encode(_ chunks: [(ChunkID, [UInt8])]) async -> [ChunkFrame] {
         let frames = try? await BlockingPool.shared.run {
-            chunks.map { id, bytes in bytes.withUnsafeBytes { ChunkFrame.encode($0, as: id) } }
+            chunks.map { id, bytes in ChunkFrame.encode(bytes[...], as: id) }
         }
         // The closure above does not throw, and the pool throws nothing of its own.
         return frames ?? []
@@ -166,12 +171,15 @@ struct Uploader: Sendable {
         hasWriter: Bool,
         replica: Replica,
         key: ContainerKey,
+        beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) -> Result<ContentReader.Reading, UploadError> {
         do {
             let folder = try replica.tree.openFolder(key: place.folder)
             let file = try replica.tree.openFile(in: folder.raw, place.name, expecting: state.key)
-            return .success(try ContentReader.read(file.raw, key: key, synchronizing: hasWriter, emit: emit))
+            return .success(
+                try ContentReader.read(file.raw, key: key, synchronizing: hasWriter, beside: beside, emit: emit)
+            )
         } catch let error as ContentReadError {
             switch error {
             case .changed, .notWhole: return .failure(.changed)

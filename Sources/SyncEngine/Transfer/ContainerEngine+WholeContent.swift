@@ -51,7 +51,7 @@ extension ContainerEngine {
         switch error {
         case .system(let errno): noteProblem(id, at: wanted.place, Core.reason(errno))
         // Nothing that is whole here is replaced by what is only announced.
-        case .gone, .withdrawn, .unsent, .authorGone, .wouldWait: return .later(.seconds(1))
+        case .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: return .later(.seconds(1))
         case .corrupted(let why): noteProblem(id, at: wanted.place, "the content fails its check: \(why)")
         case .cloud(let error):
             noteCloudProblem(id, path(of: wanted.place)?.description ?? "", error)

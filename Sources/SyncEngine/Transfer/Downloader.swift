@@ -82,7 +82,7 @@ struct Downloader: Sendable {
     ) async throws(FillError) -> ContentFiller.Source {
         let versions: [ItemVersion]
         do { versions = try await cloud.versions(container, item: item) } catch { throw .cloud(error) }
-        guard let version = versions.first(where: { $0.revision == revision }) else { throw .gone }
+        guard let version = versions.first(where: { $0.revision == revision }) else { throw .superseded }
         let manifest = try await manifest(of: version.content, size: version.size)
         return ContentFiller.Source(item: item, place: place, manifest: manifest)
     }
@@ -200,7 +200,8 @@ struct Downloader: Sendable {
                 .corrupted where count < 2:
                 count += 1
                 do { try await Task.sleep(for: .milliseconds(150) * (1 << count)) } catch { throw .cloud(.cancelled) }
-            case .cloud, .system, .corrupted, .gone, .withdrawn, .unsent, .authorGone, .wouldWait: throw error
+            case .cloud, .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
+                throw error
             }
         }
     }

@@ -1,4 +1,5 @@
 import CloudClient
+import EngineCore
 import SystemPackage
 
 /// Why content could not be brought here.
@@ -10,6 +11,8 @@ enum FillError: Error {
     case gone
     /// Only announced, and deleted before it was sent: there is no content.
     case withdrawn
+    /// The item has another content by now, and what the file stands for is not among its versions.
+    case superseded
     /// Only announced, and its author has not sent it for as long as one waits.
     case unsent(author: String)
     /// Only announced, and its author is no device of the account any more: it will not come.
@@ -33,10 +36,20 @@ enum FillError: Error {
             }
         case .system(let error): error
         case .corrupted: .ioError
-        case .gone, .withdrawn: .noSuchFileOrDirectory
+        case .gone, .withdrawn, .superseded: .noSuchFileOrDirectory
         case .unsent: .timedOut
         case .authorGone: .hostIsDown
         case .wouldWait: .wouldBlock
+        }
+    }
+
+    /// What the cloud says if nobody has the content.
+    var absence: ContentAbsence? {
+        switch self {
+        case .withdrawn: .withdrawn
+        case .superseded: .superseded
+        case .gone, .authorGone: .gone
+        case .cloud, .system, .corrupted, .unsent, .wouldWait: nil
         }
     }
 }

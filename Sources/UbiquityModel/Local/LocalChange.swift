@@ -20,8 +20,8 @@ package struct LocalChange: Hashable, Sendable {
     /// The inode that the name stands for now, or that it stood for if it vanished.
     package var key: InodeKey?
     package var movedFrom: (parent: InodeKey, name: Name)?
-    /// The move took the name from another inode.
-    package var replacesAnother: Bool
+    /// The inode from which the move took the name.
+    package var replaced: InodeKey?
     /// The inode may have further names. False only where that is known.
     package var mayHaveOtherNames: Bool
     package var isFolder: Bool
@@ -32,7 +32,7 @@ package struct LocalChange: Hashable, Sendable {
         name: Name,
         key: InodeKey?,
         movedFrom: (parent: InodeKey, name: Name)? = nil,
-        replacesAnother: Bool = false,
+        replaced: InodeKey? = nil,
         mayHaveOtherNames: Bool = true,
         isFolder: Bool
     ) {
@@ -41,7 +41,7 @@ package struct LocalChange: Hashable, Sendable {
         self.name = name
         self.key = key
         self.movedFrom = movedFrom
-        self.replacesAnother = replacesAnother
+        self.replaced = replaced
         self.mayHaveOtherNames = mayHaveOtherNames
         self.isFolder = isFolder
     }
@@ -50,7 +50,7 @@ package struct LocalChange: Hashable, Sendable {
     /// - Returns: false if it is a change by itself.
     package mutating func absorb(_ next: LocalChange) -> Bool {
         guard key == next.key, name == next.name, parent == next.parent, isFolder == next.isFolder else { return false }
-        guard movedFrom == nil, next.movedFrom == nil, !replacesAnother, !next.replacesAnother else { return false }
+        guard movedFrom == nil, next.movedFrom == nil, replaced == nil, next.replaced == nil else { return false }
         aspects.formUnion(next.aspects)
         mayHaveOtherNames = mayHaveOtherNames || next.mayHaveOtherNames
         return true
@@ -60,7 +60,7 @@ package struct LocalChange: Hashable, Sendable {
     package static func == (left: Self, right: Self) -> Bool {
         left.aspects == right.aspects && left.parent == right.parent && left.name == right.name && left.key == right.key
             && left.movedFrom?.parent == right.movedFrom?.parent && left.movedFrom?.name == right.movedFrom?.name
-            && left.replacesAnother == right.replacesAnother && left.isFolder == right.isFolder
+            && left.replaced == right.replaced && left.isFolder == right.isFolder
     }
 
     package func hash(into hasher: inout Hasher) {

@@ -1,0 +1,166 @@
+import Logging
+import UbiquityModel
+
+/// An item is to come where another one still is: that goes out of the way, under a name that is never taken for a user's.
+extension Synchronizer {
+    /// The name that an item shall get is another's, which is to move as well: two that swapped names wait for each other. One of
+    /// them goes out of the way, under a name that is never taken for a user's.
+    func makeRoom(
+        _ candidate: Candidate,
+        _ found: Candidate.Found,
+        _ folder: InodeKey,
+        _ target: Place,
+        _ pass: Pass
+    ) async {
+        let place = LocalPlace(folder: folder, name: target.name)
+        guard !TransitionalName.matches(found.place.name), let row = candidate.synced,
+            let occupant = (try? device.observe(place)) ?? nil
+        else { return }
+        if occupant.kind == .other {
+            noteProblem(candidate, "something that cannot be synced has its name")
+            candidate.verdict = .failed
+            return
+        }
+        if let unheardOf = unheardOf(occupant) {
+            await moveAside(unheardOf, place, target, occupant, pass)
+            return
+        }
+        guard leaving(occupant, place, target) != nil else { return }
+        // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
+        guard let moved = await moveOutOfTheWay(row, found.place, found.state, to: folder, target.parent, pass) else {
+            return
+        }
+        candidate.found?.place = moved.place
+        candidate.found?.state = moved.state
+        candidate.synced = pass.syncedRow(candidate.id)
+    }
+
+    /// Something is about to come where an item still is that has to leave, and cannot: into a folder of its own name, say, that is not
+    /// here yet.
+    func clear(_ place: LocalPlace, of target: Place, _ pass: Pass) async {
+        guard let occupant = (try? device.observe(place)) ?? nil else { return }
+        if let row = leaving(occupant, place, target) {
+            _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
+        } else if let row = announced(occupant, target), tracker.aspects[place] == nil,
+            let path = device.path(of: place)
+        {
+            // An announcement claims no name. It comes again when its content is known, under the name that it gets then.
+            // Not while there is something about it that is still to be sent.
+            let mutation = Mutation.remove(
+                parent: place.folder,
+                name: place.name,
+                expecting: LocalEvidence(occupant),
+                isFolder: false
+            )
+            guard case .success? = await device.perform(mutation, at: path) else { return }
+            pass.removeRow(row.id)
+            pass.foldersTouched.insert(place.folder)
+        } else if let row = unheardOf(occupant) {
+            await moveAside(row, place, target, occupant, pass)
+        }
+    }
+
+    /// A restored server knows nothing of the item, whose content is not here: who has that brings it back under the name that it gets then.
+    private func unheardOf(_ occupant: LocalState) -> SyncedItem? {
+        guard occupant.isDataless else { return nil }
+        let rows = (try? device.synced(key: occupant.key)) ?? []
+        return rows.first { ((try? device.remote($0.id)) ?? nil) == nil }
+    }
+
+    private func moveAside(
+        _ row: SyncedItem,
+        _ from: LocalPlace,
+        _ place: Place,
+        _ known: LocalState,
+        _ pass: Pass
+    ) async {
+        guard let path = device.path(of: from), let to = secondPlace(for: from.name, in: from.folder, place.parent)
+        else { return }
+        let mutation = Mutation.move(
+            fromParent: from.folder,
+            fromName: from.name,
+            toParent: to.folder,
+            toName: to.name,
+            expecting: LocalEvidence(known)
+        )
+        guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
+            return
+        }
+        var row = row
+        // A program's move, which nobody can be told, is no part of what was agreed on.
+        if row.place == place { row.place.name = to.name }
+        if result.isUnchanged { row.local = LocalEvidence(state) }
+        tracker.moves[state.key] = to
+        noteWritten(to)
+        pass.setRow(row)
+        pass.foldersTouched.insert(from.folder)
+        logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(to.name)"])
+    }
+
+    /// The item of which only name and size are known, and which is there.
+    private func announced(_ occupant: LocalState, _ target: Place) -> SyncedItem? {
+        guard let placeholder = occupant.placeholder else { return nil }
+        let rows = (try? device.synced(key: occupant.key)) ?? []
+        return rows.first { row in
+            guard row.place == target, let remote = (try? device.remote(row.id)) ?? nil else { return false }
+            return remote.isAnnounced && !remote.isDeleted && remote.content.revision == placeholder.revision
+        }
+    }
+
+    /// The item that is there and has another place in the cloud.
+    private func leaving(_ occupant: LocalState, _ place: LocalPlace, _ target: Place) -> SyncedItem? {
+        var rows = (try? device.synced(key: occupant.key)) ?? []
+        // A backup that was restored has the same names and other inodes.
+        if rows.isEmpty {
+            // Not if that item's file is known to have gone elsewhere: then a program's new file has its name.
+            let named = (try? tracker.rows(at: place, in: target.parent, nil)) ?? []
+            rows = named.prefix(1).filter { (try? tracker.isElsewhere($0, than: place)) == false }
+        }
+        return rows.first { row in
+            // What was on its way already, a program may have renamed.
+            guard row.place == target || TransitionalName.matches(row.place.name),
+                let remote = (try? device.remote(row.id)) ?? nil
+            else { return false }
+            return !remote.isDeleted && remote.place != target
+        }
+    }
+
+    /// The row goes along: under the name that it leaves, another item is about to be.
+    private func moveOutOfTheWay(
+        _ row: SyncedItem,
+        _ from: LocalPlace,
+        _ known: LocalState,
+        to folder: InodeKey,
+        _ parent: ItemID,
+        _ pass: Pass
+    ) async -> (place: LocalPlace, state: LocalState)? {
+        guard let name = TransitionalName.of(row.id), let path = device.path(of: from) else { return nil }
+        let mutation = Mutation.move(
+            fromParent: from.folder,
+            fromName: from.name,
+            toParent: folder,
+            toName: name,
+            expecting: LocalEvidence(known)
+        )
+        guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
+            return nil
+        }
+        let place = LocalPlace(folder: folder, name: name)
+        if state.kind == .folder {
+            device.folders.move(state.key, parent: place.folder, name: name)
+        } else {
+            tracker.moves[state.key] = place
+        }
+        var row = row
+        row.place = Place(parent: parent, name: name)
+        // What was not compared with the row is no more known to be what the row says than before. A folder has no bytes.
+        if result.isUnchanged, known.kind == .folder || row.local?.describes(known) ?? false {
+            row.local = LocalEvidence(state)
+        } else {
+            noteWritten(place)
+        }
+        pass.setRow(row)
+        pass.foldersTouched.formUnion([from.folder, folder])
+        return (place, state)
+    }
+}

@@ -1,0 +1,141 @@
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Somebody has restored an old state, or lost one: nothing is deleted or reverted elsewhere for that, and what is newer anywhere is
+    /// offered again.
+    @Suite struct RestoredTests {
+        /// Two devices that have the same files whole.
+        private func pair(_ site: Site) throws -> (a: Device, b: Device) {
+            let (a, b) = try site.pair()
+            try a.shell(
+                """
+                mkdir -p d/e; for i in $(seq 1 20); do echo old $i > d/f$i; done
+                head -c 3000000 /dev/urandom > big; echo x > d/e/x; ln -s d/f1 link
+                """
+            )
+            try settle(a, b)
+            try b.succeed("download", b.mountPoint)
+            return (a, b)
+        }
+
+        private func settle(_ a: Device, _ b: Device) throws {
+            for device in [a, b, a] { try device.sync() }
+        }
+
+        /// What happens after the backup.
+        private func goOn(_ a: Device, _ b: Device) throws {
+            try a.shell("echo new2 > d/f2; rm d/f3; mv d/f4 d/g4; echo new5 > n5; mv d/e e2; chmod 700 d/f15")
+            try settle(a, b)
+            try b.shell("echo bnew6 > d/f6; rm d/f7; echo bn > bnew; mv d/f8 g8; head -c 2000000 /dev/urandom > big2")
+            try settle(a, b)
+            for device in [a, b] { try device.succeed("download", device.mountPoint) }
+        }
+
+        @Test func `a device whose disk is an old one gets what is new, and what it had not sent comes up`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try b.setOffline(true)
+                try b.shell("echo unsent > unsent; echo unsent-edit > d/f9")
+                try b.down()
+                try copy(b.home, to: b.home + ".backup")
+                try b.up()
+                try b.setOffline(false)
+                try settle(a, b)
+                try goOn(a, b)
+                try a.shell("echo later >> d/f9")
+                try settle(a, b)
+                try b.succeed("evict", b.path("d"))
+                let right = try Tree(a.mountPoint)
+                try b.down()
+                try copy(b.home + ".backup", to: b.home)
+                try b.up()
+                try b.setOffline(false)
+                try settle(a, b)
+                // It was sent before, with these bytes.
+                try expectTree(a.mountPoint, is: right)
+                try expectTree(b.mountPoint, is: right)
+                #expect(try a.conflicts() == [])
+            }
+        }
+
+        @Test func `a device without its database knows its files again`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try b.succeed("evict", b.path("d/f1"), b.path("d/f2"))
+                try b.setOffline(true)
+                try b.shell("echo unsent > unsent; echo unsent-edit > d/f9; mv d/f10 g10")
+                try b.down()
+                let right = try Tree(a.mountPoint)
+                let database = try b.stateDatabase()
+                for suffix in ["", "-wal", "-shm"] { _ = try run("rm", "-f", database + suffix) }
+                try b.up()
+                try b.setOffline(false)
+                try settle(a, b)
+                let after = try Tree(a.mountPoint)
+                for (path, entry) in right.entries { #expect(after.entries[path] == entry, "\(path)") }
+                // What it had and the cloud had not is there as well: nobody can tell that it was an edit, or a rename.
+                let added = Set(after.paths).subtracting(right.paths)
+                #expect(added == ["unsent", "d/f9 2", "g10"])
+                #expect(try a.text("d/f9 2") == "unsent-edit\n")
+                try expectTree(b.mountPoint, is: after)
+            }
+        }
+
+        @Test(arguments: ["d/f1 d/f2 d/e big", ".", "-behind-its-back d/f1 d/e"])
+        func `what is removed behind the mount comes back`(what: String) async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let right = try Tree(a.mountPoint)
+                let tree = try b.backingTree()
+                let words = what.split(separator: " ").map(String.init)
+                let isRunning = words[0] == "-behind-its-back"
+                if isRunning { try b.killService() } else { try b.down() }
+                let removed = words == ["."] ? try Files.names(in: tree) : words.filter { !$0.hasPrefix("-") }
+                for name in removed { _ = try run("rm", "-rf", tree + "/" + name) }
+                try b.up()
+                try settle(a, b)
+                try expectTree(a.mountPoint, is: right)
+                try expectTree(b.mountPoint, is: right)
+            }
+        }
+
+        @Test func `a server that lost its last day is told again`() async throws {
+            try await withSite(limit: .seconds(300)) { site in
+                let (a, b) = try pair(site)
+                try a.down()
+                try b.down()
+                try copy(a.serverFolder, to: site.outside + "/server")
+                try a.up()
+                try b.up()
+                try settle(a, b)
+                try goOn(a, b)
+                let right = try Tree(a.mountPoint)
+                try a.down()
+                try b.down()
+                try copy(site.outside + "/server", to: a.serverFolder)
+                try a.up()
+                try b.up()
+                try settle(a, b)
+                let after = try Tree(a.mountPoint)
+                for (path, entry) in right.entries { #expect(after.entries[path] == entry, "\(path)") }
+                // What had been deleted since is in the cloud again: nobody deletes for a second time.
+                #expect(Set(after.paths).subtracting(right.paths) == ["d/f3", "d/f7"])
+                try expectTree(b.mountPoint, is: after)
+                #expect(try a.conflicts() == [])
+                // The server has all of it by now.
+                let c = site.device("c")
+                try c.join(a.invite())
+                try c.sync()
+                try expectTree(c.mountPoint, is: after)
+            }
+        }
+
+        private func copy(_ folder: String, to copy: String) throws {
+            let result = try run("bash", "-c", "rm -rf '\(copy)' && cp -a '\(folder)' '\(copy)'")
+            guard result.isSuccess else { throw TestFailure("\(result)") }
+        }
+    }
+}
