@@ -17,6 +17,7 @@ final class Session: Sendable {
     private let pointer: SessionPointer
     private let isAbandoned = Atomic(false)
     private let running = Atomic(0)
+    /// Those that answer, as long as nobody has joined them: a thread that was joined must not be signalled.
     private let threads = Mutex<[DriverThread]>([])
     private let helpers = Mutex<[DriverThread]>([])
     private let readers = ReaderPool()
@@ -151,20 +152,24 @@ final class Session: Sendable {
     }
 
     /// Ends the threads of a connection that the kernel still has: the mount was detached while programs use it. They meet ENOTCONN.
+    /// Whoever stops the mount may be here while `finish` joins the threads: they are signalled under the lock.
     func abandon() {
         isAbandoned.store(true, ordering: .releasing)
         readers.end()
-        let all = threads.withLock { $0 }
         while running.load(ordering: .acquiring) > 0 {
             // A thread may have looked at the flag just before, and begin to wait just after this: again, until all have seen it.
-            for thread in all { thread.wake() }
+            threads.withLock { for thread in $0 { thread.wake() } }
             _ = events.next(milliseconds: 20)
         }
     }
 
     /// After all threads have ended. The file system must not be asked any more.
     func finish() {
-        for thread in threads.withLock({ $0 }) { thread.join() }
+        let ended = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in ended { thread.join() }
         filesystem.notices.close()
         filesystem.deferrals.interrupted.close()
         filesystem.writerWatch.close()
