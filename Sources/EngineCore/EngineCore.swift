@@ -81,6 +81,8 @@ package struct EngineCore: Sendable {
     /// The longest interval for an item that keeps changing.
     package static var longestInterval: Duration { .seconds(30) }
     package static var passLimit: Int { 512 }
+    /// So often in a row work is examined again at once; after that it is something that lasts.
+    private static var repeatLimit: Int { 8 }
 
     package private(set) var connection = Connection.off
     private var hasStarted = false
@@ -98,6 +100,8 @@ package struct EngineCore: Sendable {
     private var endedEarly: [Work: Verdict] = [:]
     private var parked: Set<Work> = []
     private var failures: [Work: Int] = [:]
+    /// How often in a row something had moved meanwhile.
+    private var repeats: [Work: Int] = [:]
     private var rhythm: [LocalPlace: Rhythm] = [:]
     private var pendingMayBeLoaded = false
     /// More came while the pending items were being read page by page: they are read once more from the start.
@@ -283,6 +287,7 @@ package struct EngineCore: Sendable {
     }
 
     private mutating func finish(_ work: Work, _ verdict: Verdict, at now: Instant) {
+        if verdict != .again, !repeats.isEmpty { repeats[work] = nil }
         switch verdict {
         case .done:
             failures[work] = nil
@@ -290,7 +295,11 @@ package struct EngineCore: Sendable {
             failures[work] = nil
             if case .place(let place) = work { noteSent(place, at: now) }
         case .again:
-            queue.set(work, readyAt: now)
+            let count = (repeats[work] ?? 0) + 1
+            repeats[work] = count
+            let delay =
+                count <= Self.repeatLimit ? .zero : Duration.milliseconds(10) * (1 << min(count - Self.repeatLimit, 10))
+            queue.set(work, readyAt: now + delay)
         case .later, .parked:
             if wokenMeanwhile.contains(work) {
                 queue.set(work, readyAt: now)

@@ -76,6 +76,35 @@ import UbiquityModel
         #expect(core.isWaiting(.place(place)) == (verdict != .parked))
     }
 
+    @Test
+    func `what moves again and again is looked at less and less often, and none the later once it has come to rest`() {
+        var core = liveCore()
+        let work = Core.Work.place(place)
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
+        var now = later
+        var effects = core.handle(.timer, at: now)
+        var waits: [Duration] = []
+        for _ in 0..<30 {
+            #expect(effects == [.runPass([work])])
+            effects = core.handle(.passEnded([work: .again]), at: now)
+            guard case .setTimer(let moment) = effects.last else {
+                waits.append(.zero)
+                continue
+            }
+            waits.append(moment - now)
+            now = moment
+            effects = core.handle(.timer, at: now)
+        }
+        #expect(waits.prefix(8).allSatisfy { $0 == .zero })
+        #expect(waits.sorted() == waits)
+        #expect(waits.last.map { $0 > .seconds(5) && $0 < .seconds(30) } == true)
+        // It is done, and what happens afterwards is another matter.
+        _ = core.handle(.passEnded([work: .done]), at: now)
+        _ = core.handle(.changed(place, isOpen: false), at: now)
+        _ = core.handle(.timer, at: now + .seconds(1))
+        #expect(core.handle(.passEnded([work: .again]), at: now + .seconds(1)) == [.runPass([work])])
+    }
+
     @Test func `a device that was offline before the start stays so, until it is switched on`() {
         var core = Core()
         #expect(core.handle(.switched(offline: true), at: .start) == [])

@@ -382,6 +382,14 @@ extension ItemTracker {
 
     private func collect(_ item: ItemID, _ work: Work, into pass: Pass) throws {
         guard pass.visitedItems.insert(item).inserted else { return }
+        do { try look(at: item, work, into: pass) } catch {
+            // Whoever else comes to it has seen nothing.
+            pass.visitedItems.remove(item)
+            throw error
+        }
+    }
+
+    private func look(at item: ItemID, _ work: Work, into pass: Pass) throws {
         if let row = try view.synced(item) {
             if let place = try localPlace(of: row) {
                 try collect(place, work, into: pass)

@@ -157,7 +157,7 @@ extension Synchronizer {
     /// New content for what is here. Dataless stays dataless; what is whole is downloaded first.
     private func replace(_ candidate: Candidate, _ pass: Pass) async {
         guard let remote = candidate.remote, let found = candidate.found, let path = device.path(of: found.place) else {
-            candidate.verdict = .again
+            candidate.verdict = .later(.seconds(1))
             return
         }
         let staged: String
@@ -241,9 +241,10 @@ extension Synchronizer {
         let place = LocalPlace(folder: folder, name: target.name)
         if state.kind == .folder, isStill(state.key, at: place) {
             device.folders.move(state.key, parent: folder, name: target.name)
-            // Attributes that were set just before were reported under the old name.
-            handle(.changed(place, isOpen: false))
         }
+        // Attributes that were set just before were, or will be, reported under the old name.
+        tracker.aspects[place, default: []].formUnion(.attributes)
+        handle(.changed(place, isOpen: false))
         tracker.refusedMoves.remove(candidate.id)
         row.place = target
         if result.isUnchanged {

@@ -18,6 +18,7 @@ extension Synchronizer {
                 for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
             }
         }
+        lookIntoUnreadFolders(pass)
         do {
             await readSmallFiles(pass)
             let decided = tracker.decide(pass)

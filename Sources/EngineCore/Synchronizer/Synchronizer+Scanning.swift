@@ -12,15 +12,41 @@ extension Synchronizer {
         _ = try scanFolders(onlyFolders: false)
     }
 
+    /// What could not be read at the start may be readable by now.
+    func lookIntoUnreadFolders(_ pass: Pass) {
+        guard !unreadFolders.isEmpty else { return }
+        for candidate in pass.all where candidate.verdict == nil {
+            guard let key = candidate.found?.state.key, unreadFolders.remove(key) != nil else { continue }
+            do {
+                _ = try scanTree(from: key, item: candidate.id, .whileRunning)
+                if unreadFolders.contains(key) { candidate.verdict = .failed }
+            } catch {
+                unreadFolders.insert(key)
+                candidate.verdict = .failed
+            }
+        }
+    }
+
+    private enum Extent {
+        case onlyFolders, everything
+        /// Programs are at work: a deletion that is announced may be about to be done.
+        case whileRunning
+    }
+
     /// - Returns: whether everything is here that should be.
     private func scanFolders(onlyFolders: Bool) throws -> Bool {
         device.folders.removeAll()
-        var folders: [(key: InodeKey, item: ItemID?)] = [(device.rootKey, .root)]
+        unreadFolders = []
+        return try scanTree(from: device.rootKey, item: .root, onlyFolders ? .onlyFolders : .everything)
+    }
+
+    private func scanTree(from top: InodeKey, item: ItemID, _ extent: Extent) throws -> Bool {
+        var folders: [(key: InodeKey, item: ItemID?)] = [(top, item)]
         var missing: [SyncedItem] = []
         while let folder = folders.popLast() {
-            try scanFolder(folder.key, item: folder.item, onlyFolders: onlyFolders, into: &folders, &missing)
+            try scanFolder(folder.key, item: folder.item, extent, into: &folders, &missing)
             // The rest is learned together with what differs.
-            if onlyFolders, !missing.isEmpty { return false }
+            if extent == .onlyFolders, !missing.isEmpty { return false }
         }
         for folder in missing where folder.content == .folder {
             guard folder.local.map({ device.folders.entry($0.key) == nil }) ?? true else { continue }
@@ -34,7 +60,7 @@ extension Synchronizer {
     private func scanFolder(
         _ key: InodeKey,
         item: ItemID?,
-        onlyFolders: Bool,
+        _ extent: Extent,
         into folders: inout [(key: InodeKey, item: ItemID?)],
         _ missing: inout [SyncedItem]
     ) throws {
@@ -45,7 +71,10 @@ extension Synchronizer {
                 do {
                     let row = rows.removeValue(forKey: name)
                     guard let state else { return }
-                    if !onlyFolders { try compare(state, row, at: LocalPlace(folder: key, name: name)) }
+                    if extent != .onlyFolders {
+                        if extent == .everything { withdrawDeletion(of: state.key, row) }
+                        try compare(state, row, at: LocalPlace(folder: key, name: name))
+                    }
                     if state.kind == .folder {
                         device.folders.insert(state.key, parent: key, name: name)
                         folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
@@ -62,11 +91,13 @@ extension Synchronizer {
                 "a folder cannot be read",
                 metadata: ["path": "\(String(describing: device.folders.path(of: key)))", "why": "\(error)"]
             )
+            unreadFolders.insert(key)
+            if let place = device.place(ofFolder: key) { markScanned(place) }
             return
         }
         for (name, row) in rows.sorted(by: { $0.key < $1.key }) {
             if row.local != nil || row.content == .folder { missing.append(row) }
-            if !onlyFolders { markScanned(LocalPlace(folder: key, name: name)) }
+            if extent != .onlyFolders { markScanned(LocalPlace(folder: key, name: name)) }
         }
     }
 
@@ -74,7 +105,6 @@ extension Synchronizer {
     private struct Unanswered: Error { var error: any Error }
 
     private func compare(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws {
-        withdrawDeletion(of: state.key, row)
         guard state.kind != .other else { return }
         if row?.local?.key != state.key, state.linkCount == 1 || state.kind == .folder,
             try !device.synced(key: state.key).isEmpty
