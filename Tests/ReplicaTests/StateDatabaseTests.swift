@@ -140,8 +140,10 @@ import UbiquityModel
         #expect(try database.syncedPath(of: .root) == .root)
         #expect(try database.syncedSubtree(of: .root).map(\.id) == items.map(\.id))
         #expect(try database.syncedSubtree(of: items[1].id).map(\.id) == [items[2].id])
+        #expect(try database.syncedOrphans() == [])
         try database.apply(SyncedChanges(removals: [items[0].id]))
         #expect(try database.syncedPath(of: items[2].id) == nil)
+        #expect(try database.syncedOrphans() == [items[1].id])
     }
 
     /// Each change of a remote item that agreed makes it differ, and agreeing on it ends that.

@@ -127,6 +127,44 @@ import Testing
         Story(seed: 10_248, steps: [3, 4, 8, 22, 43, 48, 50, 57], faults: allButServerBackups),
         // A restored backup: a folder that had just been put there was taken for another that had had its name.
         Story(seed: 11_590, steps: [4, 5, 12, 15, 21, 23, 25, 29, 42, 43], faults: allButServerBackups),
+        // A file was exchanged with a folder, which was removed while others moved the file into it: each waited for the other's going.
+        Story(seed: 20_153_802, steps: [1, 3, 11, 15, 17, 18, 23, 26, 27, 34]),
+        // A move was refused as a circle, and the folder from which it had gone was removed: that waited for it to go.
+        Story(
+            seed: 20_184_856,
+            steps: [0, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 18, 19, 26, 27, 28, 31, 33, 40]
+        ),
+        // A folder was made on two devices, and the one that found it was killed before it had compared the attributes.
+        Story(
+            seed: 20_210_402,
+            steps: [
+                3, 4, 5, 8, 9, 14, 15, 16, 17, 18, 20, 21, 24, 25, 27, 33, 35, 40, 41, 44, 48, 49, 51, 54, 55, 59, 63,
+                64, 65,
+                66, 67, 68, 69, 70, 73, 74,
+            ]
+        ),
+        // A program exchanged two folders that had both made room: each had the other's name on the way, in the cloud too.
+        Story(seed: 20_236_861, steps: [2, 6, 8, 11, 13, 20, 23, 26, 27, 29, 34, 36, 39, 43, 46, 48]),
+        // The top folder could not be read at the start: nothing was applied any more.
+        Story(seed: 11_268, steps: [8, 9, 15, 16, 22, 23, 28, 40], faults: allButServerBackups),
+        // Killed while a folder was about to come back: what lay in it was never looked at.
+        Story(
+            seed: 13_111,
+            steps: [
+                0, 1, 4, 6, 7, 9, 10, 11, 12, 13, 15, 17, 18, 20, 21, 24, 25, 28, 29, 30, 32, 33, 35, 38, 40, 41, 42,
+                43, 44,
+                45, 46, 47, 48, 49, 50, 53, 54, 59, 60,
+            ],
+            faults: allButServerBackups
+        ),
+        // A restored backup: the same content was agreed on, its attributes were not compared before the power went.
+        Story(
+            seed: 40_458,
+            steps: [
+                2, 6, 8, 9, 12, 13, 15, 19, 20, 26, 27, 28, 29, 30, 31, 32, 33, 34, 36, 38, 39, 40, 42, 43,
+            ],
+            faults: allButServerBackups
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults)

@@ -58,7 +58,11 @@ package final class Candidate {
 
     /// It made room for another and has not moved on yet: it is on its way to where the cloud has it.
     package var isInTransit: Bool {
-        guard let found, let remote, !TransitionalName.matches(remote.place.name) else { return false }
+        guard let found, let remote else { return false }
+        if TransitionalName.matches(remote.place.name) {
+            // A program has given it the name of another that made room.
+            return TransitionalName.item(of: found.place.name).map { $0 != id } ?? false
+        }
         return TransitionalName.matches(found.place.name)
             || synced.map { TransitionalName.matches($0.place.name) } ?? false
     }

@@ -153,7 +153,8 @@ extension ItemTracker {
             candidate.verdict = .again
             newItems.remove(found.state.key)
         }
-        pass.setRow(SyncedItem(remote, local: LocalEvidence(found.state)))
+        let isKnown = candidate.synced != nil
+        pass.setRow(isKnown ? SyncedItem(remote, local: LocalEvidence(found.state)) : comparedByContent(remote, found))
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
             pass.manifests[content] = manifest
         }
@@ -164,7 +165,7 @@ extension ItemTracker {
     /// Made twice, the same both times: the local item continues the cloud's.
     private func adopt(_ rival: ItemID, _ candidate: Candidate, _ pass: Pass) {
         guard let found = candidate.found, let remote = candidate.rival, remote.id == rival else { return }
-        var row = SyncedItem(remote, local: LocalEvidence(found.state))
+        var row = comparedByContent(remote, found)
         row.place = Place(parent: found.parent, name: found.place.name)
         if let placeholder = found.state.placeholder, case .file(let file) = remote.content,
             (file.revision, file.size) != (placeholder.revision, placeholder.size)
@@ -180,6 +181,19 @@ extension ItemTracker {
         newItems.remove(found.state.key)
         // What differs besides the content is compared once more, now as one item.
         candidate.verdict = .again
+    }
+
+    /// Only their contents are known to be the same. Where attributes differ, nobody knows who has set or removed what: none is lost here
+    /// for that, and if the engine ends before it has compared them, a scan finds that they were not.
+    private func comparedByContent(_ remote: RemoteItem, _ found: Candidate.Found) -> SyncedItem {
+        var row = SyncedItem(remote, local: LocalEvidence(found.state))
+        if found.attributes.extended != remote.attributes.extended {
+            if found.attributes.extended.isEmpty { row.attributes.extended = [:] }
+            row.local?.changed = Timestamp(nanoseconds: 0)
+        } else if found.attributes.mode != remote.attributes.mode {
+            row.local?.changed = Timestamp(nanoseconds: 0)
+        }
+        return row
     }
 
     /// A large content is read and uploaded beside the passes; a new one is announced first.

@@ -77,7 +77,12 @@ extension ItemTracker {
         if row == nil, let own = try itemInTransit(state, at: place) {
             return try found(own.id, place, parent, state, own, work, into: pass)
         }
-        if let owner = try movedItem(state, to: place, nameIsTaken: row != nil) {
+        // A file does not go on as the folder that had its name.
+        if let owner = try movedItem(
+            state,
+            to: place,
+            nameIsTaken: row.map { $0.content.kind == kind(of: state) } ?? false
+        ) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
             return

@@ -40,6 +40,9 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     /// - Throws: when the disk does not write, or the database.
     func record(_ record: PassRecord) async throws
 
+    /// The items whose folder has no row.
+    func syncedOrphans() throws -> [ItemID]
+
     /// Takes deletions out of the log that have not been done.
     func unlog(_ deletions: [DeletionEntry]) throws
 

@@ -328,7 +328,11 @@ extension Synchronizer {
             return
         }
         guard let state = await perform(found.rename(to: place.name), path, candidate) else { return }
-        if state.kind == .folder { device.folders.move(state.key, parent: place.folder, name: place.name) }
+        if state.kind == .folder {
+            device.folders.move(state.key, parent: place.folder, name: place.name)
+            // What lies in it may be items' of the folder for which it was taken.
+            if candidate.synced == nil { foldersToScan.insert(state.key) }
+        }
         tracker.moves[state.key] = place
         tracker.aspects[place, default: []].formUnion([.entry, .content])
         handle(.changed(place, isOpen: false))

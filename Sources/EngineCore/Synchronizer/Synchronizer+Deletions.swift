@@ -102,6 +102,8 @@ extension Synchronizer {
 
     /// Whether this device itself has taken the item out of the folder, and has still to say so.
     private func isAboutToGo(_ child: RemoteItem, from folder: ItemID) throws -> Bool {
+        // The cloud has refused that it goes: it comes back here.
+        if tracker.refusedMoves.contains(child.id) { return false }
         guard let row = try device.synced(child.id) else {
             return tracker.wasDeletedWhileCreated(child) || tracker.isOwnAnnouncement(child)
         }
@@ -116,9 +118,9 @@ extension Synchronizer {
         // Others have changed it since: it stays, and the folder with it.
         guard tracker.isAgreed(child, row) else { return false }
         if let place = try tracker.localPlace(of: row), let state = try device.observe(place),
-            try device.synced(key: state.key).isEmpty
+            try state.key == row.local?.key || device.synced(key: state.key).isEmpty
         {
-            // It was removed and made anew: that one goes on as this item, and goes to where others have moved it.
+            // It is where it was, or was removed there and made anew: that goes on as this item, and goes to where others have moved it.
             return false
         }
         return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)

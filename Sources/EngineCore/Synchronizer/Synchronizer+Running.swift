@@ -11,6 +11,10 @@ extension Synchronizer {
         behindWriters.subtract(works)
         let pass = Pass(seenUpTo: tracker.changeCount)
         for work in works {
+            if work == .item(.root) {
+                pass.verdicts[work] = lookIntoRoot()
+                continue
+            }
             do { try tracker.collect(work, into: pass) } catch {
                 logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
                 pass.verdicts[work] = .failed
@@ -18,7 +22,7 @@ extension Synchronizer {
                 for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
             }
         }
-        lookIntoUnreadFolders(pass)
+        lookIntoFolders(pass)
         do {
             await readSmallFiles(pass)
             let decided = tracker.decide(pass)

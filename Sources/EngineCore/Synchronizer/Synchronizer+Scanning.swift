@@ -12,19 +12,27 @@ extension Synchronizer {
         _ = try scanFolders(onlyFolders: false)
     }
 
-    /// What could not be read at the start may be readable by now.
-    func lookIntoUnreadFolders(_ pass: Pass) {
-        guard !unreadFolders.isEmpty else { return }
+    /// What could not be read before may be readable by now.
+    func lookIntoFolders(_ pass: Pass) {
+        guard !foldersToScan.isEmpty else { return }
         for candidate in pass.all where candidate.verdict == nil {
-            guard let key = candidate.found?.state.key, unreadFolders.remove(key) != nil else { continue }
-            do {
-                _ = try scanTree(from: key, item: candidate.id, .whileRunning)
-                if unreadFolders.contains(key) { candidate.verdict = .failed }
-            } catch {
-                unreadFolders.insert(key)
-                candidate.verdict = .failed
-            }
+            guard let key = candidate.found?.state.key, foldersToScan.contains(key) else { continue }
+            if !isScanned(key, candidate.id) { candidate.verdict = .failed }
         }
+    }
+
+    /// The root is at no place: it is work of its own.
+    func lookIntoRoot() -> Verdict {
+        guard foldersToScan.contains(device.rootKey) else { return .done }
+        return isScanned(device.rootKey, .root) ? .done : .failed
+    }
+
+    private func isScanned(_ folder: InodeKey, _ item: ItemID) -> Bool {
+        foldersToScan.remove(folder)
+        do { _ = try scanTree(from: folder, item: item, .whileRunning) } catch {
+            foldersToScan.insert(folder)
+        }
+        return !foldersToScan.contains(folder)
     }
 
     private enum Extent {
@@ -36,8 +44,11 @@ extension Synchronizer {
     /// - Returns: whether everything is here that should be.
     private func scanFolders(onlyFolders: Bool) throws -> Bool {
         device.folders.removeAll()
-        unreadFolders = []
-        return try scanTree(from: device.rootKey, item: .root, onlyFolders ? .onlyFolders : .everything)
+        foldersToScan = []
+        let isComplete = try scanTree(from: device.rootKey, item: .root, onlyFolders ? .onlyFolders : .everything)
+        // Their folder was about to come back when the engine ended: no place leads to them.
+        if !onlyFolders { handle(.pendingLoaded(try device.syncedOrphans(), isLast: false)) }
+        return isComplete
     }
 
     private func scanTree(from top: InodeKey, item: ItemID, _ extent: Extent) throws -> Bool {
@@ -91,8 +102,12 @@ extension Synchronizer {
                 "a folder cannot be read",
                 metadata: ["path": "\(String(describing: device.folders.path(of: key)))", "why": "\(error)"]
             )
-            unreadFolders.insert(key)
-            if let place = device.place(ofFolder: key) { markScanned(place) }
+            foldersToScan.insert(key)
+            if key == device.rootKey {
+                handle(.pendingLoaded([.root], isLast: false))
+            } else if let place = device.place(ofFolder: key) {
+                markScanned(place)
+            }
             return
         }
         for (name, row) in rows.sorted(by: { $0.key < $1.key }) {

@@ -128,8 +128,9 @@ extension Synchronizer {
             )
         case .move(var place):
             if crossings[candidate.id, default: 0] > 3, let name = TransitionalName.of(candidate.id) {
-                // Out of the way, where it is.
-                place = Place(parent: candidate.remote?.place.parent ?? place.parent, name: name)
+                // Out of the way, where it is, unless that folder waits for it to get out.
+                let parent = candidate.remote?.place.parent ?? place.parent
+                place = Place(parent: isHere(folder: parent) ? parent : place.parent, name: name)
             }
             return .move(to: place)
         case .attributes(let changes):
@@ -312,7 +313,8 @@ extension Synchronizer {
             // It comes, or comes back since others have changed it, and had the name first.
             candidate.applies = [.aside]
         } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
-            // Its deletion goes in this very pass.
+            // Its deletion goes in this very pass. If this one lies in it there, that waits in turn.
+            if lies(candidate, in: rival) { crossings[candidate.id, default: 0] += 1 }
             candidate.verdict = .again
         } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other) {
             // That is sent in this very pass. If it waits for this one's name in turn, one of them takes another name on the way.
@@ -328,6 +330,22 @@ extension Synchronizer {
             // The feed is about to say who it is: then they can be compared.
             candidate.verdict = .later(.milliseconds(50))
         }
+    }
+
+    private func isHere(folder: ItemID) -> Bool {
+        guard folder != .root else { return true }
+        return tracker.folderKey(of: folder).map { device.place(ofFolder: $0) != nil } ?? false
+    }
+
+    private func lies(_ candidate: Candidate, in folder: ItemID) -> Bool {
+        var next = candidate.remote?.place.parent
+        // Rows could make a circle.
+        for _ in 0..<1000 {
+            guard let item = next, item != .root else { return false }
+            if item == folder { return true }
+            next = ((try? device.remote(item)) ?? nil)?.place.parent
+        }
+        return false
     }
 
     /// It is elsewhere here than in the cloud, because a program has moved it: not on its way to where the cloud has it, nor back there.

@@ -43,8 +43,8 @@ package final class Synchronizer<Device: EngineDevice> {
     package var behindWriters: Set<Work> = []
     /// What passes put there whose rows could not be written.
     var unrecorded: Set<LocalPlace> = []
-    /// Folders that a scan could not read: looked into again, at growing intervals.
-    var unreadFolders: Set<InodeKey> = []
+    /// Folders that a scan could not read, and those of which nobody has told what lies in them: the next pass that meets one looks.
+    var foldersToScan: Set<InodeKey> = []
     /// Work that waits for a writer to close the file.
     var waitingForClose: [InodeKey: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()

@@ -75,11 +75,16 @@ enum PendingTable {
 
     static func fetch(_ database: Database, after id: ItemID?, limit: Int) throws -> [ItemID] {
         let values: [SQLValue] = [.blob(id?.bytes ?? []), .integer(Int64(limit))]
-        return try database.rows("SELECT id FROM pending WHERE id > ? ORDER BY id LIMIT ?", values) { row in
-            guard let id = row.identifier(0, ItemKindTag.self) else {
-                throw ReplicaError.corrupted("an id in the state database")
-            }
-            return id
+        return try database.rows("SELECT id FROM pending WHERE id > ? ORDER BY id LIMIT ?", values) { try $0.item() }
+    }
+}
+
+extension SQLRow {
+    /// Of a statement that selects nothing else.
+    func item() throws(ReplicaError) -> ItemID {
+        guard let id = identifier(0, ItemKindTag.self) else {
+            throw .corrupted("an id in the state database")
         }
+        return id
     }
 }

@@ -44,6 +44,21 @@ extension StateDatabase {
         try reading { try SyncedTable.fetchSubtree($0, root) }
     }
 
+    /// The items whose folder is not in the synced tree.
+    package func syncedOrphans() throws(ReplicaError) -> [ItemID] {
+        try reading { database in
+            try database.rows(
+                """
+                SELECT id FROM synced WHERE parent IN (
+                    SELECT parent FROM (SELECT DISTINCT parent FROM synced) AS folders
+                    WHERE parent <> ? AND NOT EXISTS (SELECT 1 FROM synced WHERE id = folders.parent)
+                ) ORDER BY id
+                """,
+                [.identifier(.root)]
+            ) { try $0.item() }
+        }
+    }
+
     /// The path of an item in the synced tree; `nil` if it or a folder above it is not in it.
     package func syncedPath(of id: ItemID) throws(ReplicaError) -> ItemPath? {
         try readingSnapshot { try ItemChain.path($0, of: id, in: "synced") }

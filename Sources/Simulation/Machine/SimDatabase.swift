@@ -40,6 +40,10 @@ struct SimDatabase {
         return result
     }
 
+    func syncedOrphans() -> [ItemID] {
+        synced.values.filter { $0.place.parent != .root && synced[$0.place.parent] == nil }.map(\.id).sorted()
+    }
+
     func remote(at place: Place) -> [RemoteItem] {
         remote.values.filter { $0.place == place && !$0.isDeleted }.sorted { $0.id < $1.id }
     }

@@ -57,6 +57,8 @@ extension SimDevice: EngineDevice {
         if !isDead { machine.database.deletions.insert(deletion) }
     }
 
+    func syncedOrphans() throws -> [ItemID] { machine.database.syncedOrphans() }
+
     func unlog(_ deletions: [DeletionEntry]) throws {
         try canWrite()
         machine.database.deletions.subtract(deletions)

@@ -48,6 +48,8 @@ extension EngineView: EngineDevice {
         return counts.synced + counts.cloudOnly
     }
 
+    func syncedOrphans() throws -> [ItemID] { try replica.database.syncedOrphans() }
+
     func unlog(_ deletions: [DeletionEntry]) throws { try replica.deletions.remove(deletions) }
 
     nonisolated(nonsending) func record(_ record: PassRecord) async throws {
