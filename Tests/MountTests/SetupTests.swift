@@ -47,6 +47,8 @@ extension MountTests {
         @Test func `offline stays on over a restart and a crash`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()
+                // Before it knows what its top folder has, nothing can be created there without asking.
+                try b.sync()
                 try b.setOffline(true)
                 try b.down()
                 try b.up()
