@@ -22,7 +22,8 @@ package struct ParallelChunker: ~Copyable {
     private var ahead: [ChunkBlock] = []
     private var unused: [ChunkBlock] = []
 
-    /// - Parameter submit: makes another thread do this. It must not wait for this chunker.
+    /// - Parameter submit: makes another thread do this, none that waits for a chunker: `append` and `finish` wait for it, and must not be
+    ///   called on one of those threads.
     package init(key: ContainerKey, submit: @escaping (@escaping @Sendable () -> Void) -> Void) {
         self.key = key
         self.submit = submit

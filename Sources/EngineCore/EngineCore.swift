@@ -52,7 +52,7 @@ package struct EngineCore: Sendable {
         case done
         /// A change was sent: if the same place changes again soon, it waits a little longer each time.
         case sent
-        /// Something moved meanwhile: examine it again at once.
+        /// Something moved meanwhile: examine it again at once, or at growing intervals if that goes on.
         case again
         /// Not now: a writer has it open, it has not been quiet, a claim is held, its folder is not there yet.
         case later(Duration)

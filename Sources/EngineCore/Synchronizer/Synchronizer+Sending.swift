@@ -332,11 +332,13 @@ extension Synchronizer {
         }
     }
 
+    /// Its row may outlive it on the disk, until its deletion is sent.
     private func isHere(folder: ItemID) -> Bool {
         guard folder != .root else { return true }
         return tracker.folderKey(of: folder).map { device.place(ofFolder: $0) != nil } ?? false
     }
 
+    /// In the cloud, at whatever depth.
     private func lies(_ candidate: Candidate, in folder: ItemID) -> Bool {
         var next = candidate.remote?.place.parent
         // Rows could make a circle.

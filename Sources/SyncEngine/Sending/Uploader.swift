@@ -98,6 +98,7 @@ struct Uploader: Sendable {
                 hasWriter: hasWriter,
                 replica: replica,
                 key: key,
+                // This thread, which waits for it, is none of the pool's.
                 beside: { BlockingPool.shared.submit($0) }
             ) { id, bytes in
                 if isStopped.withLock({ $0 }) { throw UploadError.changed }
