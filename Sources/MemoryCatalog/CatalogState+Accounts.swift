@@ -89,20 +89,24 @@ extension CatalogState {
         guard devices[device.token] == nil, !devices.values.contains(where: { $0.id == device.id }) else {
             throw .failed("the device's id or token is taken")
         }
-        var name = device.name
-        var number = 1
-        while self.device(name, account: account) != nil {
-            number += 1
-            name = "\(device.name) \(number)"
-        }
         devices[device.token] = DeviceState(
             id: device.id,
             account: account,
-            name: name,
+            name: freeDeviceName(device.name, account: account),
             grant: grant,
             nonce: device.nonce,
             joined: now,
             seen: now
         )
+    }
+    /// The name, or that name with a number if the account has such a device.
+    func freeDeviceName(_ wanted: String, account: Int64) -> String {
+        var name = wanted
+        var number = 1
+        while device(name, account: account) != nil {
+            number += 1
+            name = "\(wanted) \(number)"
+        }
+        return name
     }
 }

@@ -16,7 +16,16 @@ extension CatalogState {
             return CatalogSession(access: access, isRestored: false)
         }
         let device = NewDevice(id: fresh.device, name: access.deviceName, token: fresh.token, nonce: fresh.nonce)
-        try add(device, account: access.account, access.grant, now: now)
+        let former = devices[token]
+        // It goes on with what was done under the name; what it once was, and is seldom alive, gets a number.
+        let formerName = freeDeviceName(access.deviceName, account: access.account)
+        devices[token]?.name = formerName
+        do throws(CatalogError) {
+            try add(device, account: access.account, access.grant, now: now)
+        } catch {
+            devices[token] = former
+            throw error
+        }
         // Two now share the former identity's past: a code may be that of either.
         removeInvitations(by: access.device)
         return CatalogSession(access: try self.access(fresh.token), isRestored: true)

@@ -12,9 +12,11 @@ extension ContainerEngine {
     func connect() async {
         guard !Task.isCancelled else { return }
         do throws(CloudError) {
-            _ = try await openSession()
+            let session = try await openSession()
             // Another connection follows this one, and speaks for itself.
             guard !Task.isCancelled else { return }
+            // One of two clones has another name from now on.
+            if !session.deviceName.isEmpty { synchronizer.device.deviceName = session.deviceName }
             host.filler.setOffline(false)
             handle(.connected)
             try await listFolders()

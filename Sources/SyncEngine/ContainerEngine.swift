@@ -43,7 +43,6 @@ package actor ContainerEngine {
     var isWritingListing = false
     nonisolated let key: ContainerKey
     nonisolated let logger: Logger
-    let deviceName: String
     /// Renews the device's nonce; made by the service, since one device has several containers.
     let openSession: @Sendable () async throws(CloudError) -> CloudSession
 
@@ -83,7 +82,6 @@ package actor ContainerEngine {
         self.replica = replica
         self.cloud = cloud
         self.claims = claims
-        self.deviceName = deviceName
         self.logger = logger
         self.openSession = openSession
         self.key = key

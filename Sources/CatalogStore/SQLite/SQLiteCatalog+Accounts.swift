@@ -112,12 +112,7 @@ extension Database {
 
     /// Adds a device under its name, or under that name with a number if the account has such a device.
     func add(_ device: NewDevice, account: Int64, _ grant: Grant, now: Timestamp) throws {
-        var name = device.name
-        var number = 1
-        while try exists("SELECT 1 FROM devices WHERE account = ? AND name = ? AND revoked IS NULL", [account, name]) {
-            number += 1
-            name = "\(device.name) \(number)"
-        }
+        let name = try freeDeviceName(device.name, account: account)
         try run(
             """
             INSERT INTO devices (id, account, name, token, nonce, read_only, containers, joined, seen)
@@ -128,5 +123,16 @@ extension Database {
                 GrantedContainers.encode(grant.containers), now.nanoseconds, now.nanoseconds,
             ]
         )
+    }
+
+    /// The name, or that name with a number if the account has such a device.
+    func freeDeviceName(_ wanted: String, account: Int64) throws -> String {
+        var name = wanted
+        var number = 1
+        while try exists("SELECT 1 FROM devices WHERE account = ? AND name = ? AND revoked IS NULL", [account, name]) {
+            number += 1
+            name = "\(wanted) \(number)"
+        }
+        return name
     }
 }

@@ -9,7 +9,8 @@ extension SQLiteCatalog {
     }
 
     /// Every session renews the nonce. The one before is good too until the device has committed something: the answer that
-    /// carried the new one may have been lost. Any other nonce is that of a restored or cloned device.
+    /// carried the new one may have been lost. Any other nonce is that of a restored or cloned device, which keeps the name: it goes on
+    /// with what was done under that. What it once was, and is seldom alive, gets a number.
     package func openSession(
         _ token: TokenHash,
         nonce: [UInt8],
@@ -31,6 +32,8 @@ extension SQLiteCatalog {
                 return CatalogSession(access: access, isRestored: false)
             }
             let device = NewDevice(id: fresh.device, name: access.deviceName, token: fresh.token, nonce: fresh.nonce)
+            let formerName = try db.freeDeviceName(access.deviceName, account: access.account)
+            try db.run("UPDATE devices SET name = ? WHERE id = ?", [formerName, access.device.blob])
             try db.add(device, account: access.account, access.grant, now: now)
             // Two now share the former identity's past: a code may be that of either.
             try db.removeInvitations(by: access.device)

@@ -136,7 +136,11 @@ extension ContainerEngine {
     func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
         let folder = replica.folders.path(of: lastParent) ?? .root
         do throws(EngineError) {
-            try await write(file, as: try freeName(lastName.labelled(deviceName), in: folder), in: folder)
+            try await write(
+                file,
+                as: try freeName(lastName.labelled(synchronizer.device.deviceName), in: folder),
+                in: folder
+            )
         } catch {
             logger.error(
                 "bytes written to a replaced file are not kept",

@@ -194,10 +194,12 @@ import UbiquityModel
         _ = try await test.commit([try folder("f")])
         let clone = try await session(3, fresh: 5)
         #expect(clone.isRestored)
-        #expect(clone.access.deviceName == "laptop 2")
+        #expect(clone.access.deviceName == "laptop")
         #expect(try await test.catalog.access(TokenHash(token: [100, 5])).device == clone.access.device)
-        // The original goes on as before.
-        #expect(try await session(4, fresh: 6).isRestored == false)
+        // The original goes on as before, under a name that tells it from the clone.
+        let original = try await session(4, fresh: 6)
+        #expect(original.isRestored == false)
+        #expect(original.access.deviceName == "laptop 2")
     }
 
     @Test(arguments: Backend.allCases)
