@@ -73,6 +73,7 @@ final class FakeDevice: DeviceView {
     func synced(_ id: ItemID) -> SyncedItem? { rows[id] }
     func synced(at place: Place) -> [SyncedItem] { rows.values.filter { $0.place == place }.sorted { $0.id < $1.id } }
     func synced(key: InodeKey) -> [SyncedItem] { rows.values.filter { $0.local?.key == key } }
+    func synced(revision: RevisionID) -> [SyncedItem] { rows.values.filter { $0.content.revision == revision } }
     func syncedChildren(of folder: ItemID) -> [SyncedItem] { rows.values.filter { $0.place.parent == folder } }
 
     func syncedSubtree(of folder: ItemID) -> [SyncedItem] {

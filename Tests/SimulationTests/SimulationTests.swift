@@ -165,12 +165,47 @@ import Testing
             ],
             faults: allButServerBackups
         ),
+        // A file moved into a new folder of which the cloud had not answered: it was taken for gone, and put back where it was.
+        Story(
+            seed: 60_005_179,
+            steps: [
+                1, 2, 3, 4, 5, 8, 11, 12, 14, 15, 16, 17, 18, 19, 26, 27, 28, 29, 30, 31, 32, 34, 35, 36, 42,
+                46, 48, 50, 52, 53, 56, 57,
+            ]
+        ),
+        // A rename waited for ever for a name under which something was announced by a device that is no more.
+        Story(
+            seed: 60_071_461,
+            steps: [
+                2, 8, 9, 20, 25, 26, 27, 28, 29, 30, 33, 38, 42, 44, 45, 46, 47, 52,
+            ]
+        ),
+        // Renamed by a program on its way into a folder that was removed: each waited for the other.
+        Story(
+            seed: 70_081_876,
+            steps: [
+                1, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17, 18, 19, 21, 22, 23, 25, 26, 27, 28, 29, 30, 31, 32, 33,
+                35, 37, 38, 40, 43, 45, 46, 48, 49, 50, 51, 52, 53, 55, 57, 58, 59, 60, 61,
+            ]
+        ),
+        // A restored backup: another item's placeholder had the name of an announced one, and its content was never sent.
+        Story(
+            seed: 105_463,
+            steps: [
+                0, 1, 4, 6, 8, 10, 12, 16, 17, 19, 20, 21, 23, 24, 27, 30, 31, 32, 34, 36, 38, 42, 44, 46, 48,
+                49, 54, 64, 66, 67, 68, 69,
+            ],
+            faults: manyDisasters
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults)
         #expect(Simulation.run(seed: story.seed, settings: settings, only: story.steps).failure == nil)
     }
 
+    private static let manyDisasters: Set<SimFault> = [
+        .tornWrites, .revocations, .clones, .kills, .cuts, .backups, .requests, .answers,
+    ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([.serverBackups])
 
     struct Story: Sendable {

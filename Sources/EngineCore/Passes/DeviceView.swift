@@ -29,6 +29,8 @@ package protocol DeviceView: AnyObject {
     /// Several while one has been moved away here, and that is not sent yet, or while it comes from there.
     func synced(at place: Place) throws -> [SyncedItem]
     func synced(key: InodeKey) throws -> [SyncedItem]
+    /// Those on whose content of that revision was agreed. May read all of them.
+    func synced(revision: RevisionID) throws -> [SyncedItem]
     func syncedChildren(of folder: ItemID) throws -> [SyncedItem]
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem]
     func remote(_ id: ItemID) throws -> RemoteItem?

@@ -9,6 +9,9 @@ extension ItemTracker {
         var sends: [PlannedSend] = []
         var transfers: [Candidate] = []
         var adopted: Set<ItemID> = []
+        for candidate in pass.all where candidate.synced == nil {
+            if let state = candidate.found?.state, state.isDataless { noteOwners(of: state, among: pass.all) }
+        }
         for candidate in pass.all where candidate.verdict == nil {
             if let parent = candidate.found?.parent, adopted.contains(parent) {
                 // Its folder is another item than it was taken for.
@@ -39,12 +42,13 @@ extension ItemTracker {
             case .unavailable where candidate.synced == nil && candidate.found?.state.isDataless == true:
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
+                findOwners(of: found.state)
                 if isWithdrawn(found.state) || isDeletedElsewhere(found.state) {
                     candidate.applies = [.planned(.vanish)]
                 } else if let remote = successor(of: found.state) {
                     candidate.applies = [.refer(remote)]
                 } else {
-                    bringWhole(found.place, found.state.key, candidate)
+                    bringWhole(found.place, found.state, candidate)
                 }
             case .unavailable:
                 let reason = "its content is neither here nor in the cloud"
@@ -56,6 +60,9 @@ extension ItemTracker {
             case .send(let actions):
                 if needsContent(actions), candidate.read == nil, case .unread? = candidate.found?.content {
                     beginTransfer(candidate, isNew: actions == [.create], &sends, &transfers)
+                } else if needsContent(actions), let found = candidate.found, case .dataless = found.content {
+                    // Another item's placeholder, under the name of one that this device has announced.
+                    bringWhole(found.place, found.state, candidate)
                 } else {
                     sends.append(PlannedSend(candidate: candidate, actions: actions))
                 }

@@ -291,7 +291,7 @@ extension ItemTracker {
         if let placeholder = state.placeholder, !isAbsent(state.key),
             try isForeign(placeholder, state.key, id)
         {
-            bringWhole(place, state.key, candidate)
+            bringWhole(place, state, candidate)
             return
         }
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
@@ -339,19 +339,28 @@ extension ItemTracker {
             state.placeholder?.revision == file.revision
         else { return false }
         candidate.synced = row
-        bringWhole(place, local.key, candidate)
+        bringWhole(place, state, candidate)
         return true
     }
 
-    func bringWhole(_ place: LocalPlace, _ key: InodeKey, _ candidate: Candidate) {
-        waits(candidate.works, forContentOf: key)
-        if let refusal = refusal(of: key) {
+    func bringWhole(_ place: LocalPlace, _ state: LocalState, _ candidate: Candidate) {
+        waits(candidate.works, forContentOf: state.key)
+        if let refusal = refusal(of: state.key) {
             view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
             candidate.verdict = refusal
             return
         }
-        candidate.verdict = .later(.seconds(2))
-        view.fetchWhole(place, key)
+        candidate.verdict = .later(isAwaited(state, candidate) ? .seconds(60) : .seconds(2))
+        view.fetchWhole(place, state.key)
+    }
+
+    /// Its author, who may be away for weeks, has not sent it: then its item changes, and this is looked at again.
+    private func isAwaited(_ state: LocalState, _ candidate: Candidate) -> Bool {
+        guard let revision = state.placeholder?.revision, let remote = (try? view.remote(revision: revision)) ?? nil,
+            remote.isAnnounced
+        else { return false }
+        waitingForNews[remote.id, default: []].formUnion(candidate.works)
+        return true
     }
 
     /// What has to be opened to be known; `nil` when the name stands for something else by now.
@@ -451,7 +460,11 @@ extension ItemTracker {
     /// - Parameter levels: that are followed, since rows could make a circle.
     private func folderKey(of item: ItemID, below levels: Int) -> InodeKey? {
         if item == .root { return view.rootKey }
-        guard let row = try? view.synced(item), case .folder = row.content, let key = row.local?.key else { return nil }
+        guard let row = try? view.synced(item) else {
+            // A new one, of which the cloud has not been told, or has not answered: what lies in it may have its row already.
+            return newItems.key(of: item).flatMap { view.place(ofFolder: $0) == nil ? nil : $0 }
+        }
+        guard case .folder = row.content, let key = row.local?.key else { return nil }
         // A backup that was restored has another inode under its name: what lies in that is not missed.
         guard view.place(ofFolder: key) == nil, levels > 0,
             let folder = folderKey(of: row.place.parent, below: levels - 1),
@@ -558,7 +571,7 @@ extension ItemTracker {
             let candidate = pass.candidate(row.id, work)
             if state.isDataless {
                 candidate.synced = row
-                bringWhole(place, state.key, candidate)
+                bringWhole(place, state, candidate)
                 continue
             }
             candidate.synced = row

@@ -116,6 +116,20 @@ package final class ItemTracker<View: DeviceView> {
         owners[key, default: []].formUnion(((try? view.synced(key: key)) ?? []).map(\.id))
     }
 
+    /// A restored backup has other inodes than its rows say: whose placeholder it is, the rows of the revision that it stands for tell.
+    func noteOwners(of state: LocalState, among candidates: some Sequence<Candidate>) {
+        guard let revision = state.placeholder?.revision else { return }
+        let items = candidates.filter { $0.synced?.content.revision == revision }.map(\.id)
+        if !items.isEmpty { owners[state.key, default: []].formUnion(items) }
+    }
+
+    /// The same of all rows, where none that was looked at tells.
+    func findOwners(of state: LocalState) {
+        guard owners[state.key]?.isEmpty ?? true, let revision = state.placeholder?.revision else { return }
+        let rows = (try? view.synced(revision: revision)) ?? []
+        owners[state.key] = Set(rows.map(\.id))
+    }
+
     /// The cloud's state of these items has been written down.
     /// - Returns: work that waits for it, or for contents that may have come with it.
     func noteRemote(_ items: [RemoteItem]) -> [Work] {

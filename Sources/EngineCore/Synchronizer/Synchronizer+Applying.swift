@@ -120,7 +120,7 @@ extension Synchronizer {
             candidate.verdict = .again
             return
         }
-        if remote.isAnnounced, ((try? device.observe(place)) ?? nil) != nil {
+        if remote.isAnnounced, isTaken(place, remote.place) {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
             return
@@ -143,6 +143,12 @@ extension Synchronizer {
         if remote.content.kind == .file, state.isDataless, device.isPinned(remote) {
             device.fetchWhole(place, state.key)
         }
+    }
+
+    /// By what is there, or by what is about to come there with its content.
+    private func isTaken(_ place: LocalPlace, _ target: Place) -> Bool {
+        if ((try? device.observe(place)) ?? nil) != nil { return true }
+        return ((try? device.remote(at: target)) ?? []).contains { !$0.isAnnounced }
     }
 
     private func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
@@ -234,7 +240,15 @@ extension Synchronizer {
             expecting: LocalEvidence(found.state)
         )
         guard let result = await perform(mutation, result: from, candidate) else {
-            if candidate.verdict == .later(Self.staleDelay) { await makeRoom(candidate, found, folder, target, pass) }
+            guard candidate.verdict == .later(Self.staleDelay) else { return }
+            if let remote = candidate.remote, remote.isAnnounced,
+                isTaken(LocalPlace(folder: folder, name: target.name), target)
+            {
+                // An announcement claims no name: it goes there, or to another, when its content is known.
+                candidate.verdict = .parked
+                return
+            }
+            await makeRoom(candidate, found, folder, target, pass)
             return
         }
         guard let state = result.state else { return }
@@ -501,7 +515,10 @@ extension Synchronizer {
         if let made = pass.localFolders[item] { return made }
         // It may be another inode than its row says, and have moved in this very pass.
         if let found = pass.candidates[item]?.found, found.state.kind == .folder { return found.state.key }
-        return device.populatedFolder(item)
+        guard let key = device.populatedFolder(item) else { return nil }
+        if ((try? device.synced(item)) ?? nil)?.local?.key == key { return key }
+        // Taken for it by its name alone, which another one may have got in this pass.
+        return pass.all.contains { $0.id != item && $0.found?.state.key == key } ? nil : key
     }
 }
 

@@ -109,10 +109,11 @@ extension Synchronizer {
         }
         if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
             let parent = try tracker.knownItem(of: place.folder)
-            // Others have moved it here, and it has only not come yet.
+            // Others have moved it here, and it has only not come yet, whatever a program has called it on the way.
+            let isOnItsWay = TransitionalName.matches(place.name) || TransitionalName.matches(row.place.name)
             let isComing =
                 parent == row.place.parent && place.name == row.place.name
-                || TransitionalName.matches(place.name) && !TransitionalName.matches(child.place.name)
+                || isOnItsWay && !TransitionalName.matches(child.place.name)
             return parent != folder && !isComing
         }
         // Others have changed it since: it stays, and the folder with it.

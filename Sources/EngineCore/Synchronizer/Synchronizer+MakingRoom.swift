@@ -25,7 +25,11 @@ extension Synchronizer {
             await moveAside(unheardOf, place, target, occupant, pass)
             return
         }
-        guard leaving(occupant, place, target) != nil else { return }
+        guard leaving(occupant, place, target) != nil else {
+            // Then there is room the next time.
+            await withdrawAnnounced(occupant, place, target, pass)
+            return
+        }
         // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
         guard let moved = await moveOutOfTheWay(row, found.place, found.state, to: folder, target.parent, pass) else {
             return
@@ -41,23 +45,35 @@ extension Synchronizer {
         guard let occupant = (try? device.observe(place)) ?? nil else { return }
         if let row = leaving(occupant, place, target) {
             _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
-        } else if let row = announced(occupant, target), tracker.aspects[place] == nil,
-            let path = device.path(of: place)
-        {
-            // An announcement claims no name. It comes again when its content is known, under the name that it gets then.
-            // Not while there is something about it that is still to be sent.
-            let mutation = Mutation.remove(
-                parent: place.folder,
-                name: place.name,
-                expecting: LocalEvidence(occupant),
-                isFolder: false
-            )
-            guard case .success? = await device.perform(mutation, at: path) else { return }
-            pass.removeRow(row.id)
-            pass.foldersTouched.insert(place.folder)
+        } else if await withdrawAnnounced(occupant, place, target, pass) {
+            return
         } else if let row = unheardOf(occupant) {
             await moveAside(row, place, target, occupant, pass)
         }
+    }
+
+    /// An announcement claims no name. It comes again when its content is known, under the name that it gets then.
+    /// - Returns: false for anything else, and while there is something about it that is still to be sent.
+    @discardableResult
+    private func withdrawAnnounced(
+        _ occupant: LocalState,
+        _ place: LocalPlace,
+        _ target: Place,
+        _ pass: Pass
+    ) async -> Bool {
+        guard let row = announced(occupant, target), tracker.aspects[place] == nil, let path = device.path(of: place)
+        else { return false }
+        let mutation = Mutation.remove(
+            parent: place.folder,
+            name: place.name,
+            expecting: LocalEvidence(occupant),
+            isFolder: false
+        )
+        if case .success? = await device.perform(mutation, at: path) {
+            pass.removeRow(row.id)
+            pass.foldersTouched.insert(place.folder)
+        }
+        return true
     }
 
     /// A restored server knows nothing of the item, whose content is not here: who has that brings it back under the name that it gets then.
@@ -121,7 +137,8 @@ extension Synchronizer {
             guard row.place == target || TransitionalName.matches(row.place.name),
                 let remote = (try? device.remote(row.id)) ?? nil
             else { return false }
-            return !remote.isDeleted && remote.place != target
+            // Where it is only on the way there, too, by this device's own sending, it goes from here when it is known where to.
+            return !remote.isDeleted && remote.place != target && !TransitionalName.matches(remote.place.name)
         }
     }
 

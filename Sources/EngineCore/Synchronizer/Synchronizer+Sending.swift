@@ -28,7 +28,11 @@ extension Synchronizer {
         var operations = 0
         var bytes = 0
         for send in inOrder(admitted) {
-            guard let prepared = try prepare(send, pass) else { continue }
+            guard let prepared = try prepare(send, pass) else {
+                // Whatever it was that is not here any more shows when it is looked at again.
+                if send.candidate.verdict == nil { send.candidate.verdict = .again }
+                continue
+            }
             let size = prepared.chunks.reduce(0) { $0 + $1.bytes.count }
             if operations + prepared.operations.count > Self.operationsPerCommit || bytes + size > Self.commitBytes,
                 !batch.isEmpty

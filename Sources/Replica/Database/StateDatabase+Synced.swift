@@ -17,6 +17,11 @@ extension StateDatabase {
         try reading { try SyncedTable.fetch($0, "inode = ? ORDER BY id", [.blob(key.bytes)]) }
     }
 
+    /// Reads all items: for what is found in no other way.
+    package func synced(revision: RevisionID) throws(ReplicaError) -> [SyncedItem] {
+        try reading { try SyncedTable.fetch($0, "revision = ? ORDER BY id", [.identifier(revision)]) }
+    }
+
     /// Those of the inodes that no item is known to be.
     package func strange(among keys: [InodeKey]) throws(ReplicaError) -> [InodeKey] {
         try readingSnapshot { database in

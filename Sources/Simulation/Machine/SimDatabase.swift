@@ -23,6 +23,10 @@ struct SimDatabase {
         synced.values.filter { $0.local?.key == key }.sorted { $0.id < $1.id }
     }
 
+    func synced(revision: RevisionID) -> [SyncedItem] {
+        synced.values.filter { $0.content.revision == revision }.sorted { $0.id < $1.id }
+    }
+
     func syncedChildren(of folder: ItemID) -> [SyncedItem] {
         synced.values.filter { $0.place.parent == folder }
             .sorted { ($0.place.name, $0.id) < ($1.place.name, $1.id) }

@@ -250,7 +250,7 @@ extension SimDevice: EngineDevice {
             let outcomes = try cloud.commit(
                 operations,
                 chunks: chunks.map(\.id),
-                machine: self.machine.number,
+                by: self.machine.credentials,
                 deviceClock: clock
             )
             for (operation, outcome) in zip(operations, outcomes) {
@@ -263,6 +263,6 @@ extension SimDevice: EngineDevice {
     func isOfConnection(_ error: any Error) -> Bool { error is SimFailure }
 
     func connectionFailed(_ error: any Error) {
-        if !isDead { loseConnection() }
+        noteLost(error)
     }
 }

@@ -30,7 +30,7 @@ extension SimDevice: DeviceView {
     func path(of place: LocalPlace) -> ItemPath? { folders.path(of: place.folder)?.appending(place.name) }
 
     func synced(_ id: ItemID) throws -> SyncedItem? { machine.database.synced[id] }
-    var deviceName: String { machine.name }
+    var deviceName: String { machine.credentials.name }
 
     func synced(at place: Place) throws -> [SyncedItem] { machine.database.synced(at: place) }
     func synced(key: InodeKey) throws -> [SyncedItem] { machine.database.synced(key: key) }
@@ -38,6 +38,7 @@ extension SimDevice: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { machine.database.remote[id] }
     func remote(at place: Place) throws -> [RemoteItem] { machine.database.remote(at: place) }
+    func synced(revision: RevisionID) throws -> [SyncedItem] { machine.database.synced(revision: revision) }
     func remote(revision: RevisionID) throws -> RemoteItem? { machine.database.remote(revision: revision) }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] {
         keys.filter { machine.database.synced(key: $0).isEmpty }

@@ -1,3 +1,4 @@
+import CatalogModel
 import EngineCore
 import Logging
 import UbiquityModel
@@ -8,6 +9,8 @@ enum SimFailure: Error {
     case dead
     case offline
     case quota
+    /// It has been removed from the account, or the server was restored and never knew it.
+    case refused
 }
 
 /// The service's process on a simulated device: what the synchronizer sees and does. Its memory goes with it, the machine stays.
@@ -135,7 +138,7 @@ final class SimDevice {
         let number = connection
         world.task { [self] in
             do {
-                try await request { _ in }
+                try await openSession()
                 guard number == connection else { return }
                 synchronizer.handle(.connected)
                 while try await pull(number) {}
@@ -144,9 +147,26 @@ final class SimDevice {
                 isFollowing = true
                 cloudChanged()
             } catch {
-                if number == connection, !isDead { loseConnection() }
+                if number == connection { noteLost(error) }
             }
         }
+    }
+
+    /// Each renews what shows that this disk has no past that it does not know of.
+    private func openSession() async throws {
+        let presented = machine.credentials
+        let fresh = machine.freshCredentials()
+        let next = try await request { try $0.openSession(presented, fresh: fresh) }
+        machine.store(next)
+    }
+
+    func noteLost(_ error: any Error) {
+        guard !isDead else { return }
+        guard case SimFailure.refused = error else { return loseConnection() }
+        connection = 0
+        isFollowing = false
+        synchronizer.handle(.connectionRefused)
+        machine.joinAgain()
     }
 
     /// The cloud has something that this device has not seen yet.
@@ -155,7 +175,7 @@ final class SimDevice {
         isPulling = true
         let number = connection
         world.task { [self] in
-            do { while try await pull(number) {} } catch { if number == connection, !isDead { loseConnection() } }
+            do { while try await pull(number) {} } catch { if number == connection { noteLost(error) } }
             isPulling = false
             if !isDead, isFollowing, number == connection, position != world.cloud.head { cloudChanged() }
         }
@@ -194,7 +214,7 @@ final class SimDevice {
     }
 
     private func page(since: LogPosition) async throws -> SimCloud.Page {
-        try await request { cloud in try cloud.changes(machine: self.machine.number, since: since) }
+        try await request { cloud in try cloud.changes(for: self.machine.credentials, since: since) }
     }
 
     /// A question to the server: it may be lost on the way there or on the way back.
@@ -203,12 +223,17 @@ final class SimDevice {
         try await pause(300...8_000)
         guard machine.isReachable, number != 0, number == connection else { throw SimFailure.offline }
         if world.happens(.requests) { throw SimFailure.offline }
-        let answer = try body(&world.cloud)
+        let answer: Result<Answer, any Error>
+        do {
+            answer = .success(try body(&world.cloud))
+        } catch CatalogError.revoked, CatalogError.unauthorized {
+            answer = .failure(SimFailure.refused)
+        }
         world.cloudMayHaveChanged()
         try await pause(300...8_000)
         guard machine.isReachable, !machine.isDeaf, number == connection else { throw SimFailure.offline }
         if world.happens(.answers) { throw SimFailure.offline }
-        return answer
+        return try answer.get()
     }
 
     /// Time for a disk, or a network.

@@ -81,9 +81,22 @@ struct SimDisk {
 
     /// All of it is as it was; no inode is ever another one.
     mutating func goBack(to former: SimDisk) {
-        let count = count
+        let count = max(count, former.count)
         self = former
         self.count = count
+    }
+
+    /// Files that were written in place since then have some of what they got: from the beginning up to somewhere.
+    mutating func tear(toward newer: SimDisk, _ random: inout SimRandom) {
+        for number in inodes.keys.sorted() {
+            guard let old = inodes[number], let new = newer.inodes[number], old.kind == .file, old.placeholder == nil,
+                new.placeholder == nil, old.tokens != new.tokens, random.happens(70)
+            else { continue }
+            let count = random.below(new.tokens.count + 1)
+            inodes[number]?.tokens = Array(new.tokens.prefix(count) + old.tokens.dropFirst(count))
+            inodes[number]?.modified = new.modified
+            inodes[number]?.changed = new.changed
+        }
     }
 
     /// The same tree, of new inodes.

@@ -12,9 +12,12 @@ final class SimMachine {
     /// `nil` while no service runs.
     private(set) var device: SimDevice?
     private var devices: [SimDevice] = []
+    /// Durable from the moment it is written.
+    private(set) var credentials: SimCredentials
+    private var credentialsCount: UInt8 = 0
     /// What is on the disk, and in the database, whatever happens.
     private var durable: (disk: SimDisk, database: SimDatabase)
-    private var backup: (disk: SimDisk, database: SimDatabase)?
+    private var backup: (disk: SimDisk, database: SimDatabase, credentials: SimCredentials)?
     /// How far its clock is ahead of the right time.
     private var clockOffset = Duration.zero
     /// Its network is up.
@@ -26,12 +29,40 @@ final class SimMachine {
     /// Of the program that acts last: what one does is the same whatever others do.
     var chance = SimRandom(seed: 0)
 
-    init(number: Int, world: SimWorld) {
+    /// - Throws: nothing, since nobody else has its token.
+    init(number: Int, world: SimWorld) throws {
         self.number = number
         self.world = world
         name = "device \(number)"
         disk = SimDisk(at: world.timeOfDay)
         durable = (disk, database)
+        credentials = SimCredentials(name: name, token: [UInt8(number)], nonce: [])
+        credentials.name = try world.cloud.join(credentials)
+    }
+
+    // MARK: The account
+
+    /// Nobody else ever has these.
+    func freshCredentials() -> SimCredentials {
+        credentialsCount += 1
+        let bytes = [UInt8(number), credentialsCount]
+        return SimCredentials(name: credentials.name, token: bytes, nonce: bytes)
+    }
+
+    func store(_ credentials: SimCredentials) { self.credentials = credentials }
+
+    /// Its person lets it in again, some time after it was told that it is not.
+    func joinAgain() {
+        world.later(500_000...4_000_000) { [self] in
+            var fresh = freshCredentials()
+            guard device != nil, !world.cloud.knows(credentials), let called = try? world.cloud.join(fresh) else {
+                return
+            }
+            fresh.name = called
+            kill()
+            credentials = fresh
+            start()
+        }
     }
 
     // MARK: Time
@@ -90,23 +121,28 @@ final class SimMachine {
     /// Transactions are durable with the next one at the latest.
     func makeDatabaseDurable() { durable.database = database }
 
-    func losePower() {
+    func losePower(isTorn: Bool) {
         guard device != nil else { return }
         kill()
-        world.count(.powerLosses)
+        world.count(isTorn ? .writesTorn : .powerLosses)
         world.note("\(name) loses its power")
         // The database may have come further than the disk was asked to, never less far.
         let former = world.random.happens(50) ? durable.database : database
         // What is appended to the log of deletions is written some time.
         var log = database.deletions
         if world.random.happens(50) { log.formIntersection(durable.database.deletions) }
-        goBack(to: durable.disk, former)
+        var left = durable.disk
+        if isTorn {
+            // It writes in the order of its journal: names up to some moment, and of files that are written in place what it got to.
+            if world.random.happens(50) { left = disk } else { left.tear(toward: disk, &world.random) }
+        }
+        goBack(to: left, former)
         database.deletions = log
     }
 
     func backUp() {
         guard device != nil else { return }
-        backup = (disk, database)
+        backup = (disk, database, credentials)
     }
 
     /// The files come back as new inodes, and the database as it was.
@@ -117,14 +153,29 @@ final class SimMachine {
         world.count(.backupsRestored)
         world.note("\(name)'s backup is restored")
         goBack(to: backup.disk, backup.database)
+        credentials = backup.credentials
         disk.renumber()
+        durable = (disk, database)
+    }
+
+    /// Everything of another one, copied while that was running: by blocks, or file by file.
+    func becomeClone(of other: SimMachine) {
+        kill()
+        // Its person removes what it was.
+        if credentials.token != other.credentials.token { _ = world.cloud.revoke(credentials) }
+        world.count(.disksCloned)
+        world.note("\(name) becomes a clone of \(other.name)")
+        goBack(to: other.disk, other.database)
+        credentials = other.credentials
+        if world.random.happens(50) { disk.renumber() }
         durable = (disk, database)
     }
 
     /// What only this disk had goes with it.
     private func goBack(to former: SimDisk, _ database: SimDatabase) {
         let left = former.tokens
-        world.ledger.destroy(disk.tokens.filter { !left.contains($0) }.sorted())
+        let sent = (try? world.cloud.kept()) ?? []
+        world.ledger.destroy(disk.tokens.filter { !left.contains($0) && !sent.contains($0) }.sorted())
         disk.goBack(to: former)
         for number in disk.inodes.keys.sorted() {
             disk[number]?.writers = 0

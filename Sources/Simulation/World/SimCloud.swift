@@ -4,6 +4,14 @@ import MemoryCatalog
 import Reconciliation
 import UbiquityModel
 
+/// What a device presents to the server, as its account's file has it.
+struct SimCredentials {
+    /// What the account calls it.
+    var name: String
+    var token: [UInt8]
+    var nonce: [UInt8]
+}
+
 /// The server: a catalogue in memory, and chunks of which only the names matter.
 struct SimCloud {
     struct Page {
@@ -16,27 +24,18 @@ struct SimCloud {
     }
 
     private var catalog = CatalogState()
+    /// How many devices have ever joined, or become another one.
+    private var deviceCount: UInt64 = 0
     private var manifests: [ContentID: Manifest] = [:]
     var timeOfDay: Timestamp
     /// No chunk can be added.
     var isQuotaUsed = false
 
     /// - Throws: nothing, since the account is new.
-    init(machines: Int, at time: Timestamp) throws {
+    init(at time: Timestamp) throws {
         timeOfDay = time
         try catalog.addAccount("me", quota: nil)
-        let secrets = (0..<machines).map { SecretHash(secret: [UInt8($0)]) }
-        for (number, secret) in secrets.enumerated() {
-            let expires = Timestamp(nanoseconds: .max)
-            try catalog.addInvitation(Invitation(secret: secret, grant: .everything, expires: expires), account: "me")
-            let device = NewDevice(
-                id: DeviceID(high: 7, low: UInt64(number) + 1),
-                name: "device \(number)",
-                token: Self.token(number),
-                nonce: []
-            )
-            _ = try catalog.join(secret, as: device, now: time)
-        }
+        _ = try join(SimCredentials(name: "the judge", token: Self.judge, nonce: []))
         let info = ContainerInfo(
             id: .documents,
             key: [UInt8](repeating: 1, count: 32),
@@ -44,19 +43,63 @@ struct SimCloud {
             isCaseInsensitive: false,
             isReadOnly: false
         )
-        _ = try catalog.createContainer(info, by: Self.token(0))
+        _ = try catalog.createContainer(info, by: TokenHash(token: Self.judge))
     }
 
-    private static func token(_ machine: Int) -> TokenHash { TokenHash(token: [UInt8(machine)]) }
-    private static func scope(_ machine: Int) -> Scope { scopes[machine] }
-    private static let scopes = (0..<8).map { Scope(token: token($0), container: .documents) }
+    /// Of a device that only looks.
+    private static let judge: [UInt8] = [255]
+    private static let watching = Scope(token: TokenHash(token: judge), container: .documents)
+
+    private static func scope(_ credentials: SimCredentials) -> Scope {
+        Scope(token: TokenHash(token: credentials.token), container: .documents)
+    }
+
+    // MARK: Who asks
+
+    /// A code from somebody who is in.
+    /// - Returns: what the device is called from now on.
+    mutating func join(_ credentials: SimCredentials) throws -> String {
+        let secret = SecretHash(secret: credentials.token)
+        let expires = Timestamp(nanoseconds: .max)
+        try catalog.addInvitation(Invitation(secret: secret, grant: .everything, expires: expires), account: "me")
+        let token = TokenHash(token: credentials.token)
+        let device = NewDevice(id: newDevice(), name: credentials.name, token: token, nonce: credentials.nonce)
+        return try catalog.join(secret, as: device, now: timeOfDay).deviceName
+    }
+
+    /// - Parameter fresh: the next nonce, and the token of what was restored or cloned.
+    /// - Returns: what is presented next time.
+    mutating func openSession(_ credentials: SimCredentials, fresh: SimCredentials) throws -> SimCredentials {
+        let session = try catalog.openSession(
+            TokenHash(token: credentials.token),
+            nonce: credentials.nonce,
+            fresh: FreshCredentials(nonce: fresh.nonce, device: newDevice(), token: TokenHash(token: fresh.token)),
+            now: timeOfDay
+        )
+        let token = session.isRestored ? fresh.token : credentials.token
+        return SimCredentials(name: session.access.deviceName, token: token, nonce: fresh.nonce)
+    }
+
+    /// - Returns: whether it had any rights.
+    mutating func revoke(_ credentials: SimCredentials) -> Bool {
+        (try? catalog.revokeSelf(TokenHash(token: credentials.token))) != nil
+    }
+
+    func knows(_ credentials: SimCredentials) -> Bool {
+        (try? catalog.access(TokenHash(token: credentials.token))) != nil
+    }
+
+    private mutating func newDevice() -> DeviceID {
+        deviceCount += 1
+        return DeviceID(high: 7, low: deviceCount)
+    }
 
     // MARK: What devices ask
 
     mutating func commit(
         _ operations: [ItemOperation],
         chunks: [ChunkID],
-        machine: Int,
+        by credentials: SimCredentials,
         deviceClock: Timestamp
     ) throws -> [OperationOutcome] {
         let lacking = isQuotaUsed ? try missing(chunks) : []
@@ -67,7 +110,7 @@ struct SimCloud {
             now: timeOfDay,
             isQuotaExceeded: !lacking.isEmpty
         )
-        let outcomes = try catalog.commit(request, Self.scope(machine)).outcomes
+        let outcomes = try catalog.commit(request, Self.scope(credentials)).outcomes
         for (operation, outcome) in zip(operations, outcomes) {
             guard case .committed = outcome else { continue }
             switch operation.action {
@@ -79,8 +122,8 @@ struct SimCloud {
         return outcomes
     }
 
-    func changes(machine: Int, since: LogPosition) throws -> Page {
-        let page = try catalog.changes(Self.scope(machine), since: since, limit: 7)
+    func changes(for credentials: SimCredentials, since: LogPosition) throws -> Page {
+        let page = try catalog.changes(Self.scope(credentials), since: since, limit: 7)
         var manifests: [ContentID: Manifest] = [:]
         for entry in page.entries {
             if case .file(let file) = entry.item.content, let content = file.content, let manifest = entry.manifest {
@@ -98,12 +141,12 @@ struct SimCloud {
     }
 
     func missing(_ chunks: [ChunkID]) throws -> Set<ChunkID> {
-        Set(try catalog.missing(chunks, Self.scope(0)).map { chunks[$0] })
+        Set(try catalog.missing(chunks, Self.watching).map { chunks[$0] })
     }
 
     mutating func add(_ chunks: [ChunkID]) throws {
         if isQuotaUsed, try !missing(chunks).isEmpty { throw SimFailure.quota }
-        try catalog.addChunks(chunks.map(Self.record), Self.scope(0))
+        try catalog.addChunks(chunks.map(Self.record), Self.watching)
     }
 
     private static func record(_ chunk: ChunkID) -> ChunkRecord {
@@ -117,7 +160,7 @@ struct SimCloud {
         )
     }
 
-    var head: LogPosition { (try? catalog.head(Self.scope(0))) ?? .beginning }
+    var head: LogPosition { (try? catalog.head(Self.watching)) ?? .beginning }
 
     /// The content of a revision that is some item's current one, or a version.
     func tokens(of revision: RevisionID) throws -> [UInt64]? {
@@ -125,7 +168,7 @@ struct SimCloud {
             if case .file(let file) = item.content, file.revision == revision, let content = file.content {
                 return tokens(of: content)
             }
-            for version in try catalog.versions(item.id, Self.scope(0)) where version.revision == revision {
+            for version in try catalog.versions(item.id, Self.watching) where version.revision == revision {
                 return tokens(of: version.content)
             }
         }
@@ -138,7 +181,12 @@ struct SimCloud {
         else {
             return .superseded
         }
-        return item.isDeleted ? .withdrawn : nil
+        if item.isDeleted { return .withdrawn }
+        // As the device service finds it out.
+        let authors = ((try? catalog.devices(for: TokenHash(token: Self.judge))) ?? []).filter {
+            $0.name == item.author
+        }
+        return !authors.isEmpty && authors.allSatisfy(\.isRevoked) ? .gone : nil
     }
 
     private func tokens(of content: ContentID) -> [UInt64]? {
@@ -152,7 +200,7 @@ struct SimCloud {
         var result: [RemoteItem] = []
         var since: LogPosition?
         while true {
-            let page = try catalog.changes(Self.scope(0), since: since, limit: 1000)
+            let page = try catalog.changes(Self.watching, since: since, limit: 1000)
             result += page.entries.map(\.item)
             since = page.position
             if !page.hasMore { return result }
@@ -166,7 +214,7 @@ struct SimCloud {
             if case .file(let file) = item.content, let content = file.content {
                 tokens.formUnion(self.tokens(of: content) ?? [])
             }
-            for version in (try? catalog.versions(item.id, Self.scope(0))) ?? [] {
+            for version in (try? catalog.versions(item.id, Self.watching)) ?? [] {
                 tokens.formUnion(self.tokens(of: version.content) ?? [])
             }
         }

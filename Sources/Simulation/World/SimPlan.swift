@@ -7,7 +7,8 @@ struct SimPlan {
             case start
             case cut
             case mend
-            case losePower
+            /// Torn: while its disk writes.
+            case losePower(isTorn: Bool)
             case backUp
             case restore
             /// By so many seconds.
@@ -22,6 +23,9 @@ struct SimPlan {
             case raiseQuota
             case deafen
             case hear
+            case revoke
+            /// Of the machine with that number.
+            case clone(Int)
         }
 
         var at: Duration
@@ -40,7 +44,7 @@ struct SimPlan {
                 world.count(.networkCuts)
                 machine.setReachable(false)
             case .mend: machine.setReachable(true)
-            case .losePower: machine.losePower()
+            case .losePower(let isTorn): machine.losePower(isTorn: isTorn)
             case .backUp: machine.backUp()
             case .restore: machine.restore()
             case .setClock(let seconds): machine.setClock(ahead: .seconds(seconds))
@@ -54,6 +58,8 @@ struct SimPlan {
             case .raiseQuota: world.setQuotaUsed(false)
             case .deafen: machine.setDeaf(true)
             case .hear: machine.setDeaf(false)
+            case .revoke: world.revoke(machine)
+            case .clone(let original): machine.becomeClone(of: world.machines[original])
             }
         }
     }
@@ -84,7 +90,13 @@ struct SimPlan {
         var random = random
         for _ in 0..<Self.count(of: .powerLosses, drawn: random.below(3), settings) {
             let moment = Duration.microseconds(500_000 + random.below(17_000_000))
-            add(.losePower, .start, random.below(machines), moment, moment + .milliseconds(1 + random.below(3_000)))
+            add(
+                .losePower(isTorn: false),
+                .start,
+                random.below(machines),
+                moment,
+                moment + .milliseconds(1 + random.below(3_000))
+            )
         }
         for _ in 0..<Self.count(of: .backups, drawn: random.happens(20) ? 1 : 0, settings) {
             let machine = random.below(machines)
@@ -121,6 +133,25 @@ struct SimPlan {
                 let moment = Duration.microseconds(100_000 + random.below(15_000_000))
                 add(begin, end, random.below(machines), moment, moment + .milliseconds(1 + random.below(4_000)))
             }
+        }
+        addMore(&random, machines, settings)
+    }
+
+    private mutating func addMore(_ random: inout SimRandom, _ machines: Int, _ settings: SimSettings) {
+        for _ in 0..<Self.count(of: .revocations, drawn: random.happens(15) ? 1 : 0, settings) {
+            let moment = Duration.microseconds(100_000 + random.below(17_000_000))
+            steps.append(Step(at: moment, machine: random.below(machines), kind: .revoke))
+        }
+        for _ in 0..<Self.count(of: .tornWrites, drawn: random.happens(20) ? 1 : 0, settings) {
+            let moment = Duration.microseconds(500_000 + random.below(17_000_000))
+            let end = moment + .milliseconds(1 + random.below(3_000))
+            add(.losePower(isTorn: true), .start, random.below(machines), moment, end)
+        }
+        for _ in 0..<Self.count(of: .clones, drawn: random.happens(10) ? 1 : 0, settings) {
+            let machine = random.below(machines)
+            let original = (machine + 1 + random.below(machines - 1)) % machines
+            let moment = Duration.microseconds(500_000 + random.below(17_000_000))
+            add(.clone(original), .start, machine, moment, moment + .milliseconds(1 + random.below(1_000)))
         }
     }
 

@@ -24,6 +24,12 @@ package enum SimFault: String, CaseIterable, Sendable {
     case quotas
     /// What a device sends arrives, but nothing reaches it for a while.
     case oneWay
+    /// A device loses its power while its disk writes: some of what it was not yet asked to write is there, or all, or parts of files.
+    case tornWrites
+    /// A device is removed from the account, and its person lets it in again.
+    case revocations
+    /// A device's disk becomes a copy of another's, which goes on as well.
+    case clones
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -40,6 +46,9 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .failingDisks: .diskFailures
         case .quotas: .quotasUsedUp
         case .oneWay: .networkDeaf
+        case .tornWrites: .writesTorn
+        case .revocations: .devicesRevoked
+        case .clones: .disksCloned
         }
     }
 }

@@ -6,7 +6,7 @@ import UbiquityModel
 package enum SimCounter: String, CaseIterable, Sendable {
     case passes, mutations, busy, fills, largeTransfers, connectionsLost
     case requestLost, answerLost, kills, networkCuts, powerLosses, backupsRestored, clockJumps
-    case serverRestored, disksFull, diskFailures, quotasUsedUp, networkDeaf
+    case serverRestored, disksFull, diskFailures, quotasUsedUp, networkDeaf, writesTorn, devicesRevoked, disksCloned
     case creates, writes, safeSaves, renames, exchanges, deletions, foldersMade, foldersRemoved, attributes, links
     case evictions, openHandles, conflicts
 }
@@ -49,8 +49,8 @@ final class SimWorld {
         let drawn = 2 + random.below(3)
         let count = settings.devices ?? drawn
         self.random = random
-        cloud = try SimCloud(machines: count, at: Self.timeOfDay(.zero))
-        machines = (0..<count).map { SimMachine(number: $0, world: self) }
+        cloud = try SimCloud(at: Self.timeOfDay(.zero))
+        for number in 0..<count { machines.append(try SimMachine(number: number, world: self)) }
     }
 
     private static func timeOfDay(_ now: Duration) -> Timestamp {
@@ -125,6 +125,14 @@ final class SimWorld {
             guard let device = machine.device else { continue }
             device.later(300...6_000) { $0.cloudChanged() }
         }
+    }
+
+    /// Another device, or its person, takes its rights away.
+    func revoke(_ machine: SimMachine) {
+        guard cloud.revoke(machine.credentials) else { return }
+        count(.devicesRevoked)
+        note("\(machine.name) is removed from the account")
+        machine.device?.later(1_000...1_000_000) { $0.loseConnection() }
     }
 
     func setQuotaUsed(_ isUsed: Bool) {

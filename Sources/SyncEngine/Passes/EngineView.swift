@@ -14,7 +14,8 @@ final class EngineView: DeviceView {
     let cloud: any Cloud
     let uploader: Uploader
     let claims: any EngineClaims
-    let deviceName: String
+    /// As the cloud calls it: see `ContainerEngine.connect`.
+    var deviceName: String
     private let clock = ContinuousClock()
     private let started = ContinuousClock.now
     /// From when it is attached to its mount on.
@@ -89,6 +90,7 @@ final class EngineView: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { try replica.database.remote(id) }
     func remote(at place: Place) throws -> [RemoteItem] { try replica.database.remote(at: place) }
+    func synced(revision: RevisionID) throws -> [SyncedItem] { try replica.database.synced(revision: revision) }
     func remote(revision: RevisionID) throws -> RemoteItem? { try replica.database.remote(revision: revision) }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] { try replica.database.strange(among: keys) }
     func isLogged(_ deletion: DeletionEntry) -> Bool { replica.deletions.contains(deletion) }
