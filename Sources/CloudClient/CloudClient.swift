@@ -13,6 +13,8 @@ package import UbiquityModel
 /// 4. `shutdown` ends what is under way.
 package final class CloudClient: Cloud {
     let transport: Transport
+    /// How much of the link it takes: all of it, unless somebody sets less.
+    package let bandwidth = BandwidthLimiter()
     let logger: Logger
     /// Guards the credentials: `session` replaces them, every request reads the token. Held for that only.
     private let state: Mutex<Credentials>
@@ -34,6 +36,7 @@ package final class CloudClient: Cloud {
             endpoint: try Endpoint(parsing: credentials.url),
             certificate: credentials.certificate,
             limits: limits,
+            bandwidth: bandwidth,
             logger: logger
         )
         self.logger = logger

@@ -42,7 +42,9 @@ package actor UbiquityService {
         } catch { throw ControlError("account", error) }
         serverIsEmbedded = account.serverIsEmbedded
         session = AccountSession(cloud: cloud, home: home, logger: logger)
-        broker = ClaimBroker(openLimit: Self.settings(home, logger).claimLimit, logger: logger)
+        let settings = Self.settings(home, logger)
+        cloud.bandwidth.set(settings.bandwidth)
+        broker = ClaimBroker(openLimit: settings.claimLimit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)
         if table.signIn(try ContainerFolder.all(home, of: account)) { try table.save(home) }

@@ -235,6 +235,26 @@ extension MountTests {
             }
         }
 
+        @Test func `a limit on the bandwidth counts at once, in its direction`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let size: Int64 = 3 * 1024 * 1024
+                let source = site.outside + "/random.bin"
+                try SampleTree.makeBigFile(at: source, size: size)
+                try a.sync()
+                try a.succeed("config", "set", "bandwidth", "1M/off")
+                let sending = ContinuousClock.now
+                try a.shell("cp '\(source)' up.bin")
+                try a.sync(limit: .seconds(60))
+                #expect(ContinuousClock.now - sending > .seconds(2))
+                try b.succeed("config", "set", "bandwidth", "off/1M")
+                try b.sync()
+                let fetching = ContinuousClock.now
+                #expect(try Tree.digest(b.path("up.bin")) == Tree.digest(source))
+                #expect(ContinuousClock.now - fetching > .seconds(2))
+            }
+        }
+
         @Test func `a thousand small files are quick`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -3,33 +3,29 @@ internal import CloudProtocol
 internal import NIOCore
 
 /// The body of an upload: frames with their lengths, encoded one after the other as the connection takes them.
-struct FrameBody: AsyncSequence, Sendable {
+struct FrameBody: Sequence, IteratorProtocol, Sendable {
     /// Small frames go out together.
     private static let pieceBytes = 128 * 1024
 
-    let frames: [ChunkFrame]
+    private var rest: ArraySlice<ChunkFrame>
 
-    struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate var rest: ArraySlice<ChunkFrame>
+    init(frames: [ChunkFrame]) { rest = frames[...] }
 
-        mutating func next() async throws -> ByteBuffer? {
-            guard !rest.isEmpty else { return nil }
-            var buffer = ByteBuffer()
-            while buffer.readableBytes < FrameBody.pieceBytes, let frame = rest.popFirst() {
-                let head = WireChunkFrame.head(
-                    chunk: frame.chunk,
-                    length: frame.length,
-                    isCompressed: frame.isCompressed,
-                    dataCount: frame.data.count
-                )
-                buffer.writeBytes(head)
-                buffer.writeBytes(frame.data)
-            }
-            return buffer
+    mutating func next() -> ByteBuffer? {
+        guard !rest.isEmpty else { return nil }
+        var buffer = ByteBuffer()
+        while buffer.readableBytes < Self.pieceBytes, let frame = rest.popFirst() {
+            let head = WireChunkFrame.head(
+                chunk: frame.chunk,
+                length: frame.length,
+                isCompressed: frame.isCompressed,
+                dataCount: frame.data.count
+            )
+            buffer.writeBytes(head)
+            buffer.writeBytes(frame.data)
         }
+        return buffer
     }
-
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: frames[...]) }
 }
 
 extension WireChunkFrame {

@@ -68,16 +68,20 @@ final class Transport: Sendable {
     private let requests: HTTPClient
     private let uploads: HTTPClient
     private let feeds: HTTPClient
+    private let bandwidth: BandwidthLimiter
     private let logger: Logger
     private let loops = Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
     /// Streams under way, by the thread that has them. A leaf: memory work only.
     private let loopsInUse: Mutex<[Int]>
 
-    /// - Parameter certificate: PEM: exactly this certificate is trusted, whatever host it names; `nil`: the system's roots.
+    /// - Parameters:
+    ///   - certificate: PEM: exactly this certificate is trusted, whatever host it names; `nil`: the system's roots.
+    ///   - bandwidth: of requests and uploads together. A feed is not slowed down: it tells what there is.
     init(
         endpoint: Endpoint,
         certificate: String?,
         limits: TimeLimits = TimeLimits(),
+        bandwidth: BandwidthLimiter = BandwidthLimiter(),
         logger: Logger
     ) throws(CloudError) {
         let tls: TLSConfiguration
@@ -85,11 +89,12 @@ final class Transport: Sendable {
             throw CloudError(error, server: endpoint.name)
         }
         self.endpoint = endpoint
+        self.bandwidth = bandwidth
         self.logger = logger
         loopsInUse = Mutex([Int](repeating: 0, count: loops.count))
-        requests = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: true)
-        uploads = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: false)
-        feeds = Self.makeClient(tls, read: limits.feedLost, limits, boundsAcknowledgements: true)
+        requests = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: true, bandwidth)
+        uploads = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: false, bandwidth)
+        feeds = Self.makeClient(tls, read: limits.feedLost, limits, boundsAcknowledgements: true, nil)
     }
 
     /// Ends all requests with `.cancelled` and closes the connections. The transport is of no use afterwards.
@@ -222,12 +227,21 @@ final class Transport: Sendable {
             break
         case .message(let bytes):
             prepared.headers.add(name: CloudHeader.contentType, value: CloudHeader.protobuf)
-            prepared.body = .bytes(ByteBuffer(bytes: bytes))
+            prepared.body = body(ByteBuffer(bytes: bytes))
         case .frames(let frames):
             prepared.headers.add(name: CloudHeader.contentType, value: CloudHeader.protobuf)
-            prepared.body = .stream(frames, length: .unknown)
+            prepared.body = .stream(PacedBody(pieces: frames, limiter: bandwidth), length: .unknown)
         }
         return prepared
+    }
+
+    private func body(_ bytes: ByteBuffer) -> HTTPClientRequest.Body {
+        guard bandwidth.isLimited, bytes.readableBytes > PiecesOfBytes.pieceBytes else {
+            bandwidth.note(bytes.readableBytes, .up)
+            return .bytes(bytes)
+        }
+        let length = Int64(bytes.readableBytes)
+        return .stream(PacedBody(pieces: PiecesOfBytes(bytes), limiter: bandwidth), length: .known(length))
     }
 }
 
@@ -252,7 +266,8 @@ extension Transport {
         _ tls: TLSConfiguration,
         read: TimeAmount,
         _ limits: TimeLimits,
-        boundsAcknowledgements: Bool
+        boundsAcknowledgements: Bool,
+        _ bandwidth: BandwidthLimiter?
     ) -> HTTPClient {
         var configuration = HTTPClient.Configuration(
             tlsConfiguration: tls,
@@ -263,11 +278,16 @@ extension Transport {
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connectionsPerPool
         // What cannot be reached is said at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false
-        if boundsAcknowledgements {
-            let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
-            let milliseconds = SocketOptionValue(limits.acknowledgement.nanoseconds / 1_000_000)
-            configuration.http1_1ConnectionDebugInitializer = { channel in
-                channel.setOption(option, value: milliseconds).flatMap {
+        let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
+        let milliseconds = SocketOptionValue(limits.acknowledgement.nanoseconds / 1_000_000)
+        configuration.http1_1ConnectionDebugInitializer = { channel in
+            channel.eventLoop.submit {
+                guard let bandwidth else { return }
+                let handler = BandwidthHandler(limiter: bandwidth)
+                try channel.pipeline.syncOperations.addHandler(handler, position: .first)
+            }.flatMap {
+                guard boundsAcknowledgements else { return channel.eventLoop.makeSucceededVoidFuture() }
+                return channel.setOption(option, value: milliseconds).flatMap {
                     channel.setOption(.recvAllocator, value: Self.receiveBuffers)
                 }.flatMap {
                     // What one call gives is decrypted and handed on while it is in the processor's cache.

@@ -1,3 +1,4 @@
+internal import CloudClient
 internal import UbiquityControl
 
 extension UbiquityService {
@@ -6,5 +7,6 @@ extension UbiquityService {
         let home = home
         let settings = try await blocking { () throws(ControlError) in try SettingsFile.load(home).settings() }
         broker.setOpenLimit(settings.claimLimit)
+        cloud.bandwidth.set(settings.bandwidth)
     }
 }

@@ -28,6 +28,24 @@ import UbiquityControl
         if let parsed { #expect(TimeSpan.text(parsed) == span.shown) }
     }
 
+    static let rates: [(text: String, shown: String?)] = [
+        ("off", "off"), ("64K", "64K"), ("2M", "2M"), ("2048K", "2M"), ("1.5M", "1536K"), ("1M/10M", "1M/10M"),
+        ("off/10M", "off/10M"), ("1M/off", "1M/off"), ("off/off", "off"), ("1g/1G", "1G"), ("100000", "100000"),
+        ("63K", nil), ("0", nil), ("-1M", nil), ("fast", nil), ("1M/", nil), ("1M/2M/3M", nil), ("", nil), ("/", nil),
+    ]
+
+    @Test(arguments: rates)
+    func `rates are read and shown as people write them`(rate: (text: String, shown: String?)) throws {
+        var settings = Settings()
+        if let shown = rate.shown {
+            try settings.set(.bandwidth, to: rate.text)
+            #expect(settings[.bandwidth] == shown)
+        } else {
+            #expect(throws: ControlError.self) { try settings.set(.bandwidth, to: rate.text) }
+            #expect(settings == Settings())
+        }
+    }
+
     @Test func `what was set comes back, and the defaults are not written`() async throws {
         try await withScratchFolder { folder in
             let home = try HomeDirectories(home: folder)
@@ -58,14 +76,14 @@ import UbiquityControl
     @Test func `what a later version wrote stays`() async throws {
         try await withScratchFolder { folder in
             let home = try HomeDirectories(home: folder)
-            let text = #"{"format": 1, "later": [1], "settings": {"bandwidth": {"up": 1}, "claim-limit": "5s"}}"#
+            let text = #"{"format": 1, "later": [1], "settings": {"later": {"up": 1}, "claim-limit": "5s"}}"#
             try Files.write(text, to: home.settingsFile)
             var file = try SettingsFile.load(home)
             try file.set(.claimLimit, to: "6s")
             try file.save(home)
             let written = try JSON(Files.read(home.settingsFile))
             #expect(written["later"]?.elements.count == 1)
-            #expect(written["settings"]?["bandwidth"]?["up"]?.integer == 1)
+            #expect(written["settings"]?["later"]?["up"]?.integer == 1)
             #expect(written["settings"]?["claim-limit"]?.string == "6s")
         }
     }

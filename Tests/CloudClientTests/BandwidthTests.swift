@@ -1,0 +1,88 @@
+import Chunking
+import NIOCore
+import Synchronization
+import Testing
+import UbiquityModel
+
+@testable import CloudClient
+
+@Suite struct RateLimitTests {
+    struct Traffic: CustomTestStringConvertible, Sendable {
+        var testDescription: String
+        var rate: Int64?
+        /// Milliseconds, and the bytes that travel then.
+        var sent: [(at: Int, bytes: Int)]
+        /// Milliseconds: when it is asked, and how long the next bytes wait.
+        var asked: Int
+        var wait: Int
+    }
+
+    static let traffic = [
+        Traffic(testDescription: "no limit", rate: nil, sent: [(0, 1 << 40)], asked: 0, wait: 0),
+        Traffic(testDescription: "nothing yet", rate: 1000, sent: [], asked: 7, wait: 0),
+        Traffic(testDescription: "a second's bytes", rate: 1000, sent: [(0, 1000)], asked: 0, wait: 950),
+        Traffic(testDescription: "they add up", rate: 1000, sent: [(0, 600), (10, 600)], asked: 100, wait: 1050),
+        Traffic(testDescription: "half of it over", rate: 1000, sent: [(0, 1000)], asked: 500, wait: 450),
+        Traffic(testDescription: "less than the burst is left", rate: 1000, sent: [(0, 1000)], asked: 960, wait: 0),
+        Traffic(
+            testDescription: "a pause saves nothing up",
+            rate: 1000,
+            sent: [(60_000, 500)],
+            asked: 60_000,
+            wait: 450
+        ),
+        Traffic(testDescription: "large", rate: 1 << 20, sent: [(0, 1 << 30)], asked: 0, wait: 1_023_950),
+    ]
+
+    @Test(arguments: traffic)
+    func `what has travelled takes its time before the next`(traffic: Traffic) {
+        var limit = RateLimit(rate: traffic.rate)
+        for (moment, bytes) in traffic.sent { limit.note(bytes, at: .milliseconds(moment)) }
+        #expect(limit.wait(at: .milliseconds(traffic.asked)) == .milliseconds(traffic.wait))
+    }
+
+    @Test func `without its limit nothing waits`() {
+        var limit = RateLimit(rate: 1000)
+        limit.note(1_000_000, at: .zero)
+        limit.set(nil)
+        #expect(limit.wait(at: .zero) == .zero)
+        limit.set(1000)
+        #expect(limit.wait(at: .zero) == .zero)
+    }
+}
+
+@Suite struct BandwidthTests {
+    private static let rate: Int64 = 1 << 20
+    /// What is on its way in one piece is not counted before it has gone: so much of the time may be missing.
+    private static let least = Duration.milliseconds(250)
+
+    @Test func `what comes here is no faster than its limit`() async throws {
+        let frames = try (1...8).map { try frame($0, bytes: 128 * 1024) }
+        let answer = StubServer.Answer.pieces(frames.map { encoded($0) }, ends: true)
+        try await withClient(answer: { _ in answer }) { client, _ in
+            client.bandwidth.set(BandwidthLimits(down: Self.rate))
+            let received = Mutex(0)
+            let began = ContinuousClock.now
+            try await client.fetch(.documents, chunks: frames.map(\.chunk), examine: false) { frame in
+                received.withLock { $0 += frame.data.count }
+            }
+            #expect(received.withLock { $0 } == 1 << 20)
+            #expect(ContinuousClock.now - began > Self.least)
+        }
+    }
+
+    @Test func `what goes to the cloud is no faster than its limit, and all of it arrives`() async throws {
+        let frames = try (1...8).map { try frame($0, bytes: 128 * 1024) }
+        let arrived = Mutex(0)
+        try await withClient(answer: { request in
+            arrived.withLock { $0 = request.body.count }
+            return .message([])
+        }) { client, _ in
+            client.bandwidth.set(BandwidthLimits(up: Self.rate))
+            let began = ContinuousClock.now
+            try await client.upload(.documents, frames: frames)
+            #expect(ContinuousClock.now - began > Self.least)
+        }
+        #expect(arrived.withLock { $0 } == frames.reduce(0) { $0 + encoded($1).count })
+    }
+}
