@@ -1,5 +1,3 @@
-internal import Crypto
-internal import Dispatch
 package import UbiquityModel
 
 /// Cuts a content into chunks as `Chunker` does, and names them on other threads while it looks for the next ends.
@@ -88,45 +86,5 @@ package struct ParallelChunker: ~Copyable {
             try emit(id, UnsafeRawBufferPointer(start: block.bytes + range.lowerBound, count: range.count))
         }
         unused.append(block)
-    }
-}
-
-/// Some chunks, one after the other.
-///
-/// `@unchecked Sendable`: the chunker's thread fills it before it is submitted, and looks at it again only after `named` was signalled;
-/// the memory is freed with the last reference.
-private final class ChunkBlock: @unchecked Sendable {
-    // One chunk at most is carried over from the block before.
-    let bytes = UnsafeMutableRawPointer.allocate(
-        byteCount: Manifest.maximumChunkSize + ParallelChunker.blockSize,
-        alignment: 4096
-    )
-    var count = 0
-    var chunks: [Range<Int>] = []
-    private var ids: [ChunkID] = []
-    private let named = DispatchSemaphore(value: 0)
-
-    deinit { bytes.deallocate() }
-
-    func begin(with rest: UnsafeRawBufferPointer) {
-        chunks.removeAll(keepingCapacity: true)
-        count = rest.count
-        if let start = rest.baseAddress { bytes.copyMemory(from: start, byteCount: rest.count) }
-    }
-
-    func name(_ key: ContainerKey) {
-        let authentication = key.authentication
-        ids = chunks.map { range in
-            chunkID(
-                of: UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count),
-                authentication: authentication
-            )
-        }
-        named.signal()
-    }
-
-    func names() -> [ChunkID] {
-        named.wait()
-        return ids
     }
 }

@@ -18,6 +18,7 @@ package enum ContentReader {
     /// - Parameters:
     ///   - synchronizing: for a file that somebody has open for writing: writes it to the disk first, so that a later store through a
     ///     mapping moves its time, without which a change in the middle would not be seen.
+    ///   - former: of a content that it may have much in common with: where it has, nothing is searched. For large files only.
     ///   - beside: has something done by another thread, which must not wait for this one: chunks are named there while the next are
     ///     read. Worth it for large files only.
     ///   - emit: gets each chunk; the buffer is valid only during the call. What it throws ends the reading (`.stopped`).
@@ -25,6 +26,7 @@ package enum ContentReader {
         _ descriptor: Int32,
         key: ContainerKey,
         synchronizing: Bool,
+        former: Manifest? = nil,
         beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) throws(ContentReadError) -> Reading {
@@ -32,7 +34,9 @@ package enum ContentReader {
         let result: (manifest: Manifest, content: ContentID)
         do {
             result =
-                if let beside {
+                if let beside, let former, !former.entries.isEmpty {
+                    try cut(descriptor, before, key, former, beside, emit)
+                } else if let beside {
                     try cut(descriptor, before, ParallelChunker(key: key, submit: beside), emit)
                 } else {
                     try cut(descriptor, before, Chunker(key: key), emit)
@@ -80,6 +84,25 @@ package enum ContentReader {
             offset += Int64(try chunker.append(read: read, emit: emit))
         }
         return try chunker.finish(emit: emit)
+    }
+
+    private static func cut(
+        _ descriptor: Int32,
+        _ state: LocalState,
+        _ key: ContainerKey,
+        _ former: Manifest,
+        _ beside: @escaping (@escaping @Sendable () -> Void) -> Void,
+        _ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) throws -> (manifest: Manifest, content: ContentID) {
+        var chunker = GuidedChunker(key: key, former: former, size: state.size, submit: beside) { room, offset in
+            Int(clinux_pread(descriptor, room.baseAddress, room.count, offset))
+        }
+        do { return try chunker.cut(emit: emit) } catch let failure as GuidedChunker.Failure {
+            switch failure {
+            case .ended: throw ContentReadError.changed
+            case .system(let number): throw ContentReadError.system(Errno(rawValue: number))
+            }
+        }
     }
 
     private static func piece(

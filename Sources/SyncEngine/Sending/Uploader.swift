@@ -85,7 +85,8 @@ struct Uploader: Sendable {
         BlockingThread.start("ubi-upload") {
             var batch: [(ChunkID, [UInt8])] = []
             var bytesInBatch = 0
-            let known = lost.without(formerChunks(of: item))
+            let former = formerManifest(of: item)
+            let known = lost.without(Set((former?.entries ?? []).map(\.chunk)))
             func handOver() {
                 slots.wait()
                 batches.continuation.yield(batch)
@@ -98,6 +99,7 @@ struct Uploader: Sendable {
                 hasWriter: hasWriter,
                 replica: replica,
                 key: key,
+                former: former,
                 // This thread, which waits for it, is none of the pool's.
                 beside: { BlockingPool.shared.submit($0) }
             ) { id, bytes in
@@ -139,11 +141,11 @@ struct Uploader: Sendable {
     }
 
     /// Blocks on the database. Nothing known is always a right answer: then all of them are asked for.
-    private func formerChunks(of item: ItemID) -> Set<ChunkID> {
-        guard case .file(let file)? = (try? replica.database.synced(item))?.content, let content = file.content,
-            let manifest = try? replica.database.manifest(content)
-        else { return [] }
-        return Set(manifest.entries.map(\.chunk))
+    private func formerManifest(of item: ItemID) -> Manifest? {
+        guard case .file(let file)? = (try? replica.database.synced(item))?.content, let content = file.content else {
+            return nil
+        }
+        return try? replica.database.manifest(content)
     }
 
     /// Uploads those of the chunks that the cloud lacks.
@@ -172,6 +174,7 @@ struct Uploader: Sendable {
         hasWriter: Bool,
         replica: Replica,
         key: ContainerKey,
+        former: Manifest? = nil,
         beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) -> Result<ContentReader.Reading, UploadError> {
@@ -179,7 +182,14 @@ struct Uploader: Sendable {
             let folder = try replica.tree.openFolder(key: place.folder)
             let file = try replica.tree.openFile(in: folder.raw, place.name, expecting: state.key)
             return .success(
-                try ContentReader.read(file.raw, key: key, synchronizing: hasWriter, beside: beside, emit: emit)
+                try ContentReader.read(
+                    file.raw,
+                    key: key,
+                    synchronizing: hasWriter,
+                    former: former,
+                    beside: beside,
+                    emit: emit
+                )
             )
         } catch let error as ContentReadError {
             switch error {
