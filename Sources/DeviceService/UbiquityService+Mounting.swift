@@ -196,6 +196,7 @@ extension UbiquityService {
                 openSession: { () async throws(CloudError) in try await session.open() }
             )
         } catch { throw ControlError(entry.container, error) }
+        engine.setMetered(isMetered)
         let host = ServiceHost(engine: engine.host, broker: broker, gate: gate, container: info.id, replica: replica)
         host.whenUnmounted { [weak self] in Task { await self?.mountVanished(entry) } }
         let mount = Mount(

@@ -23,6 +23,8 @@ package actor UbiquityService {
 
     var table: MountTable
     var mounted: [String: MountedContainer] = [:]
+    /// As it is set (`metered`), for what is mounted later.
+    var isMetered: Bool
     /// Why mounts of the table could not be brought back.
     var failures: [String: ControlError] = [:]
     /// Mounting and unmounting happen one after the other.
@@ -44,6 +46,7 @@ package actor UbiquityService {
         session = AccountSession(cloud: cloud, home: home, logger: logger)
         let settings = Self.settings(home, logger)
         cloud.bandwidth.set(settings.bandwidth)
+        isMetered = settings.isMetered
         broker = ClaimBroker(openLimit: settings.claimLimit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)

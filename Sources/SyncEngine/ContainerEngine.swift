@@ -36,6 +36,7 @@ package actor ContainerEngine {
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
     nonisolated let readAhead: ReadAhead
+    nonisolated let cost = LinkCost()
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
     /// Answers of the first listing that are not written down yet.
@@ -91,11 +92,12 @@ package actor ContainerEngine {
         uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         let relay = WholeRelay()
         listing = FirstListing(patience: patience)
-        let readAhead = ReadAhead(downloader: downloader, replica: replica, logger: logger)
+        let readAhead = ReadAhead(downloader: downloader, replica: replica, cost: cost, logger: logger)
         self.readAhead = readAhead
         let filler = ContentFiller(
             downloader: downloader,
             replica: replica,
+            cost: cost,
             patience: patience,
             logger: logger,
             becameWhole: { file, state in

@@ -227,6 +227,37 @@ extension MountTests {
             }
         }
 
+        @Test func `over a link that costs, nothing comes that nobody reads, and what is pinned comes later`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try b.succeed("config", "set", "metered", "on")
+                let make = "head -c 5000 /dev/urandom"
+                try a.shell("mkdir d kept; for i in $(seq 10 39); do \(make) > d/f$i; done")
+                try a.shell("head -c 9000000 /dev/urandom > large")
+                try a.sync()
+                try b.sync()
+                try b.succeed("pin", b.path("kept"))
+                try a.shell("\(make) > kept/new")
+                try a.sync()
+                try b.sync()
+                try b.shell("cat d/f11 d/f12 d/f13 > /dev/null")
+                let reader = try b.startShell("exec < large; head -c 10 > /dev/null; sleep 4; head -c 10 > /dev/null")
+                try steadily("only what is read comes", for: .seconds(3)) {
+                    try b.state(of: "d/f14") == "dataless" && b.state(of: "kept/new") == "dataless"
+                        && b.localBytes(of: "large") < 1 << 20
+                }
+                #expect(try reader.wait().isSuccess)
+                #expect(try b.state(of: "d/f12") == "current")
+                #expect(try Tree.digest(b.path("large")) == Tree.digest(a.path("large")))
+                try b.succeed("config", "reset", "metered")
+                try b.waitForState(["current"], of: "kept/new")
+                try b.shell("cat d/f21 d/f22 d/f23 > /dev/null")
+                try b.waitForState(["current"], of: "d/f24")
+            }
+        }
+
         @Test func `programs read dataless files right, however they read`() async throws {
             let readers = [
                 "cp f.bin '%'", "cp --sparse=always f.bin '%'", "tar -cf - f.bin | tar -xOf - f.bin > '%'",

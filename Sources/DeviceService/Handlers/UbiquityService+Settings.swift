@@ -1,4 +1,5 @@
 internal import CloudClient
+internal import SyncEngine
 internal import UbiquityControl
 
 extension UbiquityService {
@@ -8,5 +9,11 @@ extension UbiquityService {
         let settings = try await blocking { () throws(ControlError) in try SettingsFile.load(home).settings() }
         broker.setOpenLimit(settings.claimLimit)
         cloud.bandwidth.set(settings.bandwidth)
+        await setMetered(settings.isMetered)
+    }
+
+    private func setMetered(_ isMetered: Bool) {
+        self.isMetered = isMetered
+        for present in mounted.values { present.engine.setMetered(isMetered) }
     }
 }

@@ -7,11 +7,14 @@ package enum Setting: String, Sendable, CaseIterable {
     case claimLimit = "claim-limit"
     /// How many bytes a second travel at most.
     case bandwidth
+    /// Whether what travels costs.
+    case metered
 
     package var meaning: String {
         switch self {
         case .claimLimit: "how long opening a file waits for another's claim"
         case .bandwidth: "how much of the link is taken: a second's bytes up/down"
+        case .metered: "whether traffic costs: nothing is fetched ahead then"
         }
     }
 
@@ -28,6 +31,7 @@ package enum Setting: String, Sendable, CaseIterable {
 package struct Settings: Sendable, Hashable {
     package var claimLimit = Patience.limit
     package var bandwidth = BandwidthLimits()
+    package var isMetered = false
 
     package init() {}
 
@@ -36,6 +40,7 @@ package struct Settings: Sendable, Hashable {
         switch setting {
         case .claimLimit: TimeSpan.text(claimLimit)
         case .bandwidth: bandwidth.text
+        case .metered: isMetered ? "on" : "off"
         }
     }
 
@@ -54,6 +59,9 @@ package struct Settings: Sendable, Hashable {
                 throw Self.error(setting, text, wanted)
             }
             bandwidth = limits
+        case .metered:
+            guard ["on", "off"].contains(text) else { throw Self.error(setting, text, "on or off is needed") }
+            isMetered = text == "on"
         }
     }
 

@@ -140,7 +140,7 @@ extension Synchronizer {
         await settleApplied(remote, state, place, pass)
         candidate.formerKey = candidate.synced?.local?.key
         candidate.synced = pass.syncedRow(candidate.id)
-        if remote.content.kind == .file, state.isDataless, device.isPinned(remote) {
+        if remote.content.kind == .file, state.isDataless, device.fetchesByItself(remote) {
             device.fetchWhole(place, state.key)
         }
     }

@@ -167,7 +167,7 @@ extension SimDevice: EngineDevice {
 
     func noteRevision(_ revision: RevisionID, of item: ItemID) {}
     func populatedFolder(_ item: ItemID) -> InodeKey? { synchronizer.tracker.folderKey(of: item) }
-    func isPinned(_ item: RemoteItem) -> Bool { false }
+    func fetchesByItself(_ item: RemoteItem) -> Bool { false }
 
     // MARK: Programs
 

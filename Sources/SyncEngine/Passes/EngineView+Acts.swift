@@ -101,7 +101,9 @@ extension EngineView: EngineDevice {
     // MARK: Folders in the cloud only
 
     func populatedFolder(_ item: ItemID) -> InodeKey? { engine?.assumeIsolated { $0.populatedFolder(item) } ?? nil }
-    func isPinned(_ item: RemoteItem) -> Bool { engine?.assumeIsolated { $0.isPinned(item) } ?? false }
+    func fetchesByItself(_ item: RemoteItem) -> Bool {
+        engine?.assumeIsolated { $0.fetchesByItself(item) } ?? false
+    }
 
     // MARK: Programs
 

@@ -26,7 +26,9 @@ extension ContainerEngine {
                 logger.error("what was made here is not recorded", metadata: ["why": "\(error)"])
             }
             populator.restoreTimes(of: made)
-            for one in made where one.state.isDataless && isPinned(one.remote) { fetchWhole(one.place, one.state.key) }
+            for one in made where one.state.isDataless && fetchesByItself(one.remote) {
+                fetchWhole(one.place, one.state.key)
+            }
         }
     }
 

@@ -298,6 +298,28 @@ extension ContainerEngine {
         return false
     }
 
+    /// What is pinned and not here comes by itself, but not over a link that costs.
+    func fetchesByItself(_ remote: RemoteItem) -> Bool { !cost.isMetered && isPinned(remote) }
+
+    /// Whether what travels costs: see `LinkCost`. What waited for it to cost nothing comes then.
+    package nonisolated func setMetered(_ isMetered: Bool) {
+        guard cost.set(isMetered), !isMetered else { return }
+        Task { await self.downloadPinned() }
+    }
+
+    private func downloadPinned() async {
+        for pin in (try? replica.database.pins()) ?? [] {
+            guard !cost.isMetered else { return }
+            let path = pin == .root ? ItemPath.root : remotePath(of: pin)
+            do { try await download(path) { _ in } } catch {
+                logger.info(
+                    "not all that is pinned could be fetched",
+                    metadata: ["path": "\(path)", "why": "\(error)"]
+                )
+            }
+        }
+    }
+
     package func setPinned(_ pinned: Bool, _ path: ItemPath) async throws(EngineError) {
         let item = try resolve(path)
         let id: ItemID

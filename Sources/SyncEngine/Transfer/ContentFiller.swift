@@ -75,6 +75,7 @@ package final class ContentFiller: Sendable {
     private let state = Mutex(State())
     private let downloader: Downloader
     private let replica: Replica
+    private let cost: LinkCost
     /// How long a read waits for content that its author has not sent yet.
     private let patience: Duration
     private let logger: Logger
@@ -86,6 +87,7 @@ package final class ContentFiller: Sendable {
     init(
         downloader: Downloader,
         replica: Replica,
+        cost: LinkCost,
         patience: Duration,
         logger: Logger,
         becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void,
@@ -93,6 +95,7 @@ package final class ContentFiller: Sendable {
     ) {
         self.downloader = downloader
         self.replica = replica
+        self.cost = cost
         self.patience = patience
         self.logger = logger
         self.becameWhole = becameWhole
@@ -179,7 +182,9 @@ package final class ContentFiller: Sendable {
     }
 
     private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
-        if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window,
+        if cost.isMetered {
+            entry.window = Self.smallestWindow
+        } else if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window,
             entry.lastEnd > 0
         {
             entry.window = min(entry.window * 2, Self.largestWindow)
@@ -198,9 +203,12 @@ package final class ContentFiller: Sendable {
 
     private func wantRest(of file: PlaceholderFile) {
         let id = ObjectIdentifier(file)
+        let isMetered = cost.isMetered
         let start: Bool = state.withLock { state in
             state.files[id]?.restIsDue = false
-            guard var entry = state.files[id], entry.openCount > 0, state.obstacle == nil else { return false }
+            guard var entry = state.files[id], entry.openCount > 0, state.obstacle == nil, !isMetered else {
+                return false
+            }
             entry.wantsRest = true
             let start = !entry.isPumping
             entry.isPumping = true

@@ -32,12 +32,14 @@ final class ReadAhead: Sendable {
     private let state = Mutex(State())
     private let downloader: Downloader
     private let replica: Replica
+    private let cost: LinkCost
     private let logger: Logger
     private let started = ContinuousClock.now
 
-    init(downloader: Downloader, replica: Replica, logger: Logger) {
+    init(downloader: Downloader, replica: Replica, cost: LinkCost, logger: Logger) {
         self.downloader = downloader
         self.replica = replica
+        self.cost = cost
         self.logger = logger
     }
 
@@ -56,6 +58,7 @@ final class ReadAhead: Sendable {
 
     /// A program waits for a small file of that place.
     func missed(_ place: Place) {
+        guard !cost.isMetered else { return }
         let now = Instant(ContinuousClock.now - started)
         let begun: (count: Int, mount: Mount, host: EngineHost, callings: Int)? = state.withLock { state in
             guard !state.running.contains(place.parent), let mount = state.mount, let host = state.host else {
