@@ -271,6 +271,8 @@ extension SimMachine {
             one.number != other.number, !isInside(one.place.folder, other.number),
             !isInside(other.place.folder, one.number)
         else { return }
+        // Two names on the way, which last for milliseconds, nobody exchanges.
+        guard !TransitionalName.matches(one.place.name) || !TransitionalName.matches(other.place.name) else { return }
         world.count(.exchanges)
         world.note("\(name) exchanges \(shown(one.place)) and \(shown(other.place))")
         disk.exchange(one.place, other.place, timeOfDay)
