@@ -17,13 +17,13 @@ package struct GuidedChunker {
         case system(Int32)
     }
 
-    private static let blocksAhead = 6
     /// Whatever has so little in common with what it was is not guessed at any more.
     private static let mostMisses = 32
 
     private let key: ContainerKey
     private let former: [Manifest.Entry]
     private let size: Int64
+    private let blocksAhead: Int
     private let submit: (@escaping @Sendable () -> Void) -> Void
     private let read: Read
     /// Where a chunk first was in the former content. Made when it is first asked for.
@@ -41,17 +41,20 @@ package struct GuidedChunker {
 
     /// - Parameters:
     ///   - size: of the content, in bytes.
+    ///   - blocksAhead: as `ParallelChunker` has it.
     ///   - submit: as `ParallelChunker` has it.
     package init(
         key: ContainerKey,
         former: Manifest,
         size: Int64,
+        blocksAhead: Int = ParallelChunker.blocksAhead,
         submit: @escaping (@escaping @Sendable () -> Void) -> Void,
         read: @escaping Read
     ) {
         self.key = key
         self.former = former.entries
         self.size = size
+        self.blocksAhead = blocksAhead
         self.submit = submit
         self.read = read
     }
@@ -103,7 +106,7 @@ package struct GuidedChunker {
         defer { for (block, _) in ahead { _ = block.names() } }
         var (next, start) = (guess, offset)
         while true {
-            while ahead.count < Self.blocksAhead {
+            while ahead.count < blocksAhead {
                 let entries = guessed(from: next, at: start)
                 guard !entries.isEmpty else { break }
                 ahead.append((begin(entries, at: start), entries))
@@ -153,7 +156,7 @@ package struct GuidedChunker {
 
     /// Goes on until something is there that was there before.
     private mutating func search(_ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void) throws {
-        var chunker = ParallelChunker(key: key, submit: submit)
+        var chunker = ParallelChunker(key: key, blocksAhead: blocksAhead, submit: submit)
         var start = offset
         var known: Int?
         func emitOne(_ id: ChunkID, _ bytes: UnsafeRawBufferPointer) throws {

@@ -9,9 +9,10 @@ package struct ParallelChunker: ~Copyable {
     /// New bytes of a block.
     package static let blockSize = 2 * 1024 * 1024
     /// Blocks that are being named, or wait to be emitted.
-    private static let blocksAhead = 6
+    package static let blocksAhead = 6
 
     private let key: ContainerKey
+    private let blocksAhead: Int
     private let submit: (@escaping @Sendable () -> Void) -> Void
     private var scanner = BoundaryScanner()
     private var manifest = Manifest()
@@ -20,10 +21,17 @@ package struct ParallelChunker: ~Copyable {
     private var ahead: [ChunkBlock] = []
     private var unused: [ChunkBlock] = []
 
-    /// - Parameter submit: makes another thread do this, none that waits for a chunker: `append` and `finish` wait for it, and must not be
-    ///   called on one of those threads.
-    package init(key: ContainerKey, submit: @escaping (@escaping @Sendable () -> Void) -> Void) {
+    /// - Parameters:
+    ///   - blocksAhead: that are read while others are named.
+    ///   - submit: makes another thread do this, none that waits for a chunker: `append` and `finish` wait for it, and must not be called
+    ///     on one of those threads.
+    package init(
+        key: ContainerKey,
+        blocksAhead: Int = ParallelChunker.blocksAhead,
+        submit: @escaping (@escaping @Sendable () -> Void) -> Void
+    ) {
         self.key = key
+        self.blocksAhead = blocksAhead
         self.submit = submit
     }
 
@@ -70,7 +78,7 @@ package struct ParallelChunker: ~Copyable {
         _ emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) throws {
         guard !current.chunks.isEmpty else { return }
-        while ahead.count >= Self.blocksAhead { try emitFirst(emit) }
+        while ahead.count >= blocksAhead { try emitFirst(emit) }
         let block = current
         current = unused.popLast() ?? ChunkBlock()
         current.begin(with: UnsafeRawBufferPointer(start: block.bytes + begin, count: block.count - begin))

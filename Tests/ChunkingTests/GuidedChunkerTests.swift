@@ -33,6 +33,7 @@ import UbiquityModel
             key: key,
             former: former,
             size: Int64(content.count),
+            blocksAhead: 1,
             submit: { job in DispatchQueue.global().async { job() } },
             read: { room, offset in
                 // Less than was asked for, now and then.
@@ -56,7 +57,7 @@ import UbiquityModel
 
     private static let size = 9_000_000
     /// What is cut ahead before it shows that a chunk is known.
-    private static let ahead = 16 << 20
+    private static let ahead = 6 << 20
 
     static let edits = [
         Edit(testDescription: "nothing", make: { content, _ in content }, mostSearched: 0),
