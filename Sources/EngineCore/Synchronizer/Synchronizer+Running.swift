@@ -44,6 +44,15 @@ extension Synchronizer {
         lookAtWhatLayInFormerFolders(pass)
         handle(.passEnded(verdicts))
         for work in woken { handle(.woken(work)) }
+        hurryWhatFailed(pass, works)
+    }
+
+    /// An item that is right by now may have been the wrong one for long, and be tried again late: that is over as well.
+    private func hurryWhatFailed(_ pass: Pass, _ works: [Work]) {
+        for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
+            let work = Work.item(candidate.id)
+            if core.hasFailed(work), !works.contains(work) { handle(.woken(work)) }
+        }
     }
 
     /// A folder that was removed and made again, or comes back, goes on as the same item: no place leads any more to what lay in the
