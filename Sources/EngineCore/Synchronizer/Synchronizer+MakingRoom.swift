@@ -27,7 +27,7 @@ extension Synchronizer {
         }
         guard leaving(occupant, place, target) != nil else {
             // Then there is room the next time.
-            await withdrawAnnounced(occupant, place, target, pass)
+            if await !withdrawAnnounced(occupant, place, target, pass) { lookAtStranger(occupant, place) }
             return
         }
         // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
@@ -50,6 +50,12 @@ extension Synchronizer {
         } else if let row = unheardOf(occupant) {
             await moveAside(row, place, target, occupant, pass)
         }
+    }
+
+    /// What has the name is no item that this device knows of, and was not looked at as one: it is told of, or gets another name.
+    private func lookAtStranger(_ occupant: LocalState, _ place: LocalPlace) {
+        guard ((try? device.synced(key: occupant.key)) ?? []).isEmpty else { return }
+        handle(.changed(place, isOpen: false))
     }
 
     /// An announcement claims no name. It comes again when its content is known, under the name that it gets then.
