@@ -61,6 +61,7 @@ package actor ContainerEngine {
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
     var syncCount = 0
+    var isDownloadingPinned = false
     var problems: [ItemID: ItemProblem] = [:]
     var position = LogPosition.beginning
     /// Items of the cloud that this device cannot represent, in words.

@@ -71,6 +71,26 @@ import UbiquityModel
         }
     }
 
+    @Test func `many that share a slow link all go on, none for so long without a byte that it looks dead`()
+        async throws
+    {
+        let frame = try frame(1, bytes: 64 * 1024)
+        let answer = StubServer.Answer.pieces([encoded(frame)], ends: true)
+        // Each reads a quarter of a second's bytes at a time, and eight of them take turns.
+        let limits = Transport.TimeLimits(connect: .seconds(60), idle: .seconds(4))
+        try await withClient(limits: limits, answer: { _ in answer }) { client, _ in
+            client.bandwidth.set(BandwidthLimits(down: 64 * 1024))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        try await client.fetch(.documents, chunks: [frame.chunk], examine: false) { _ in }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
     @Test func `what goes to the cloud is no faster than its limit, and all of it arrives`() async throws {
         let frames = try (1...8).map { try frame($0, bytes: 128 * 1024) }
         let arrived = Mutex(0)

@@ -251,8 +251,18 @@ extension MountTests {
                 #expect(try reader.wait().isSuccess)
                 #expect(try b.state(of: "d/f12") == "current")
                 #expect(try Tree.digest(b.path("large")) == Tree.digest(a.path("large")))
+                // Also if nobody was there to hear it.
+                try b.down()
                 try b.succeed("config", "reset", "metered")
+                try b.up()
                 try b.waitForState(["current"], of: "kept/new")
+                try b.succeed("config", "set", "metered", "on")
+                try a.shell("\(make) > kept/newer")
+                try a.sync()
+                try b.sync()
+                #expect(try b.state(of: "kept/newer") == "dataless")
+                try b.succeed("config", "reset", "metered")
+                try b.waitForState(["current"], of: "kept/newer")
                 try b.shell("cat d/f21 d/f22 d/f23 > /dev/null")
                 try b.waitForState(["current"], of: "d/f24")
             }

@@ -283,7 +283,10 @@ extension Transport {
         configuration.http1_1ConnectionDebugInitializer = { channel in
             channel.eventLoop.submit {
                 guard let bandwidth else { return }
-                let handler = BandwidthHandler(limiter: bandwidth)
+                let handler = BandwidthHandler(
+                    limiter: bandwidth,
+                    usualReads: boundsAcknowledgements ? Self.receiveBuffers : AdaptiveRecvByteBufferAllocator()
+                )
                 try channel.pipeline.syncOperations.addHandler(handler, position: .first)
             }.flatMap {
                 guard boundsAcknowledgements else { return channel.eventLoop.makeSucceededVoidFuture() }

@@ -307,7 +307,11 @@ extension ContainerEngine {
         Task { await self.downloadPinned() }
     }
 
-    private func downloadPinned() async {
+    /// What is pinned and did not come when it appeared here: the link cost then, or was down, or the service ended.
+    func downloadPinned() async {
+        guard !isDownloadingPinned, !isSignedOut else { return }
+        isDownloadingPinned = true
+        defer { isDownloadingPinned = false }
         for pin in (try? replica.database.pins()) ?? [] {
             guard !cost.isMetered else { return }
             let path = pin == .root ? ItemPath.root : remotePath(of: pin)
