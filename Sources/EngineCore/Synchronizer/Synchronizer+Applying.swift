@@ -345,7 +345,8 @@ extension Synchronizer {
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: place.name)
             // What lies in it may be items' of the folder for which it was taken.
-            if candidate.synced == nil { foldersToScan.insert(state.key) }
+            let goesOnAsAnother = candidate.synced == nil || candidate.remote?.isDeleted ?? true
+            if goesOnAsAnother { foldersToScan.insert(state.key) }
         }
         tracker.moves[state.key] = place
         tracker.aspects[place, default: []].formUnion([.entry, .content])
