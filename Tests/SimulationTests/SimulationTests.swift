@@ -197,6 +197,15 @@ import Testing
             ],
             faults: manyDisasters
         ),
+        // A restored backup: others had removed a folder, and what was new in it was not sent under its second name.
+        Story(
+            seed: 40_558_220_507_958,
+            steps: [
+                0, 1, 3, 5, 7, 8, 9, 10, 12, 14, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31,
+                32, 33, 36, 38, 39, 41, 43, 44, 45, 46, 47, 50, 53, 54, 55, 57, 58, 59, 60, 61, 62, 63, 64,
+                65,
+            ]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults)
