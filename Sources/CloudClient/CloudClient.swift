@@ -56,11 +56,22 @@ package final class CloudClient: Cloud {
         _ = try await transport.send(CloudRequest(path: CloudRoute.health), token: nil)
     }
 
+    /// To be stored before `session` is asked for. Has a token to propose.
+    package func prepareSession() -> Credentials {
+        state.withLock { credentials in
+            if credentials.proposedToken == nil {
+                credentials.proposedToken = RandomBytes.make(CloudLimits.tokenBytes)
+            }
+            return credentials
+        }
+    }
+
     package func session(nonce: [UInt8], clock: Timestamp) async throws(CloudError) -> CloudSession {
         var message = WireSessionRequest()
         message.format = FormatVersion.cloudProtocol
         message.nonce = .init(nonce)
         message.deviceClock = clock.nanoseconds
+        if let proposed = credentials.proposedToken { message.proposedToken = .init(proposed) }
         var request = try CloudRequest.post(CloudRoute.session, message)
         // It replaces the nonce: whether to ask once more is for the caller to decide.
         request.isRepeatable = false
@@ -69,6 +80,7 @@ package final class CloudClient: Cloud {
         differences.withLock { $0 = answer.manifestDifferences }
         let session = state.withLock { credentials in
             credentials.nonce = [UInt8](answer.nonce)
+            credentials.proposedToken = nil
             if !answer.account.isEmpty { credentials.account = answer.account }
             if !answer.deviceName.isEmpty { credentials.deviceName = answer.deviceName }
             if answer.restored, let device = DeviceID(bytes: answer.device), !answer.token.isEmpty {

@@ -14,6 +14,9 @@ package struct Credentials: Hashable, Sendable {
     package var token: [UInt8]
     /// Presented, and renewed, with every session.
     package var nonce: [UInt8]
+    /// Of the identity that this device gets if it turns out to be restored or cloned: written down before it asks, and the same until an
+    /// answer comes, so that a lost answer does not make two identities of it.
+    package var proposedToken: [UInt8]?
 
     package init(
         url: String,
@@ -23,7 +26,8 @@ package struct Credentials: Hashable, Sendable {
         device: DeviceID,
         deviceName: String,
         token: [UInt8],
-        nonce: [UInt8]
+        nonce: [UInt8],
+        proposedToken: [UInt8]? = nil
     ) {
         self.url = url
         self.certificate = certificate
@@ -33,6 +37,7 @@ package struct Credentials: Hashable, Sendable {
         self.deviceName = deviceName
         self.token = token
         self.nonce = nonce
+        self.proposedToken = proposedToken
     }
 }
 
@@ -47,6 +52,7 @@ extension Credentials: Codable {
     private enum CodingKeys: String, CodingKey {
         case version, url, certificate, fingerprint, account, device, token, nonce
         case deviceName = "device-name"
+        case proposedToken = "proposed-token"
     }
 
     package init(from decoder: any Decoder) throws {
@@ -76,7 +82,8 @@ extension Credentials: Codable {
             device: device,
             deviceName: try container.decode(String.self, forKey: .deviceName),
             token: try bytes(.token),
-            nonce: try bytes(.nonce)
+            nonce: try bytes(.nonce),
+            proposedToken: container.contains(.proposedToken) ? try bytes(.proposedToken) : nil
         )
     }
 
@@ -91,5 +98,6 @@ extension Credentials: Codable {
         try container.encode(deviceName, forKey: .deviceName)
         try container.encode(Hexadecimal.encode(token), forKey: .token)
         try container.encode(Hexadecimal.encode(nonce), forKey: .nonce)
+        try container.encodeIfPresent(proposedToken.map { Hexadecimal.encode($0) }, forKey: .proposedToken)
     }
 }

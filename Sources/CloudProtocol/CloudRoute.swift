@@ -66,6 +66,8 @@ package enum CloudLimits {
     package static let listBytes = 512 * 1024
     /// The longest body of a request that concerns the account. Strangers may send some of them.
     package static let accountBytes = 64 * 1024
+    /// Of the secret that lets a device in.
+    package static let tokenBytes = 32
     /// Manifests in one answer, together. Longer than any single one can be, since that came in one commit.
     package static let manifestBytes = 64 * 1024 * 1024
     /// Chunks asked for in one `have`, `fetch`, or contents in one `manifests`.

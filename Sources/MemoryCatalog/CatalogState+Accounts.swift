@@ -95,6 +95,7 @@ extension CatalogState {
             name: freeDeviceName(device.name, account: account),
             grant: grant,
             nonce: device.nonce,
+            formerNonce: device.formerNonce,
             joined: now,
             seen: now
         )

@@ -15,7 +15,32 @@ extension CatalogState {
             devices[token]?.seen = now
             return CatalogSession(access: access, isRestored: false)
         }
-        let device = NewDevice(id: fresh.device, name: access.deviceName, token: fresh.token, nonce: fresh.nonce)
+        if let proposed = fresh.proposed, let device = devices[proposed], !device.isRevoked,
+            device.account == access.account, device.formerNonce == nonce
+        {
+            // It has asked before, and the answer was lost: that identity is its own as long as nobody has used it.
+            devices[proposed]?.nonce = fresh.nonce
+            devices[proposed]?.seen = now
+            return CatalogSession(access: try self.access(proposed), isRestored: true, hasProposedToken: true)
+        }
+        return try openSession(ofRestored: access, token, nonce: nonce, fresh: fresh, now: now)
+    }
+
+    private mutating func openSession(
+        ofRestored access: Access,
+        _ token: TokenHash,
+        nonce: [UInt8],
+        fresh: FreshCredentials,
+        now: Timestamp
+    ) throws(CatalogError) -> CatalogSession {
+        let proposed = fresh.proposed.flatMap { devices[$0] == nil ? $0 : nil }
+        let device = NewDevice(
+            id: fresh.device,
+            name: access.deviceName,
+            token: proposed ?? fresh.token,
+            nonce: fresh.nonce,
+            formerNonce: nonce
+        )
         let former = devices[token]
         // It goes on with what was done under the name; what it once was, and is seldom alive, gets a number.
         let formerName = freeDeviceName(access.deviceName, account: access.account)
@@ -28,7 +53,11 @@ extension CatalogState {
         }
         // Two now share the former identity's past: a code may be that of either.
         removeInvitations(by: access.device)
-        return CatalogSession(access: try self.access(fresh.token), isRestored: true)
+        return CatalogSession(
+            access: try self.access(device.token),
+            isRestored: true,
+            hasProposedToken: proposed != nil
+        )
     }
 
     package func devices(for token: TokenHash) throws(CatalogError) -> [DeviceRecord] {

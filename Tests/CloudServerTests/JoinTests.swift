@@ -55,6 +55,28 @@ import UbiquityModel
         }
     }
 
+    @Test func `a restored device whose answer was lost does not become two`() async throws {
+        try await withServer { _, client, _ in
+            var stale = client.credentials
+            stale.nonce = [99]
+            let asking = try CloudClient(credentials: stale, logger: RunningServer.logger)
+            stale = asking.prepareSession()
+            #expect(stale.proposedToken?.count == 32)
+            #expect(try await asking.session(nonce: stale.nonce, clock: noClock).isRestored)
+            #expect(asking.credentials.token == stale.proposedToken)
+            #expect(asking.credentials.proposedToken == nil)
+            // As if it had never heard that.
+            let again = try CloudClient(credentials: stale, logger: RunningServer.logger)
+            #expect(try await again.session(nonce: stale.nonce, clock: noClock).isRestored)
+            #expect(again.credentials.device == asking.credentials.device)
+            #expect(try await again.devices().count == 2)
+            stale.proposedToken = [1]
+            let odd = try CloudClient(credentials: stale, logger: RunningServer.logger)
+            #expect(await refusal { _ = try await odd.session(nonce: stale.nonce, clock: noClock) } == "bad-request")
+            for client in [asking, again, odd] { await client.shutdown() }
+        }
+    }
+
     @Test func `names of devices are made fit to be shown and to stand in names of files`() async throws {
         try await withServer { server, client, _ in
             for name in ["a/b\u{0}\u{7}c", "  ", "..", String(repeating: "x", count: 500)] {

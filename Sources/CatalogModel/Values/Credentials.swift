@@ -52,25 +52,31 @@ package struct NewDevice: Hashable, Sendable {
     package var name: String
     package var token: TokenHash
     package var nonce: [UInt8]
+    /// Good too until it has committed something.
+    package var formerNonce: [UInt8]?
 
-    package init(id: DeviceID, name: String, token: TokenHash, nonce: [UInt8]) {
+    package init(id: DeviceID, name: String, token: TokenHash, nonce: [UInt8], formerNonce: [UInt8]? = nil) {
         self.id = id
         self.name = name
         self.token = token
         self.nonce = nonce
+        self.formerNonce = formerNonce
     }
 }
 
-/// Credentials for a session. `device` and `token` are used only if the device turns out to be restored or cloned.
+/// Credentials for a session. All but the nonce are used only if the device turns out to be restored or cloned.
 package struct FreshCredentials: Hashable, Sendable {
     package var nonce: [UInt8]
     package var device: DeviceID
     package var token: TokenHash
+    /// What the device has written down before it asked, and asks with until an answer comes: preferred to `token` where nobody has it.
+    package var proposed: TokenHash?
 
-    package init(nonce: [UInt8], device: DeviceID, token: TokenHash) {
+    package init(nonce: [UInt8], device: DeviceID, token: TokenHash, proposed: TokenHash? = nil) {
         self.nonce = nonce
         self.device = device
         self.token = token
+        self.proposed = proposed
     }
 }
 
@@ -95,12 +101,15 @@ package struct Access: Hashable, Sendable {
 package struct CatalogSession: Hashable, Sendable {
     /// As it is after the session was opened: another device than before where `isRestored`.
     package var access: Access
-    /// The nonce was an old one: this is a restored or cloned device and got the fresh identity.
+    /// The nonce was an old one: this is a restored or cloned device, and has another identity.
     package var isRestored: Bool
+    /// That identity has the token that the device had proposed, not the fresh one.
+    package var hasProposedToken: Bool
 
-    package init(access: Access, isRestored: Bool) {
+    package init(access: Access, isRestored: Bool, hasProposedToken: Bool = false) {
         self.access = access
         self.isRestored = isRestored
+        self.hasProposedToken = hasProposedToken
     }
 }
 

@@ -115,11 +115,12 @@ extension Database {
         let name = try freeDeviceName(device.name, account: account)
         try run(
             """
-            INSERT INTO devices (id, account, name, token, nonce, read_only, containers, joined, seen)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO devices (id, account, name, token, nonce, former_nonce, read_only, containers, joined, seen)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                device.id.blob, account, name, device.token.blob, device.nonce.blob, grant.isReadOnly,
+                device.id.blob, account, name, device.token.blob, device.nonce.blob, device.formerNonce?.blob,
+                grant.isReadOnly,
                 GrantedContainers.encode(grant.containers), now.nanoseconds, now.nanoseconds,
             ]
         )

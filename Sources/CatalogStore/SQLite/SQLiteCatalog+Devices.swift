@@ -31,13 +31,7 @@ extension SQLiteCatalog {
                 )
                 return CatalogSession(access: access, isRestored: false)
             }
-            let device = NewDevice(id: fresh.device, name: access.deviceName, token: fresh.token, nonce: fresh.nonce)
-            let formerName = try db.freeDeviceName(access.deviceName, account: access.account)
-            try db.run("UPDATE devices SET name = ? WHERE id = ?", [formerName, access.device.blob])
-            try db.add(device, account: access.account, access.grant, now: now)
-            // Two now share the former identity's past: a code may be that of either.
-            try db.removeInvitations(by: access.device)
-            return CatalogSession(access: try db.access(fresh.token), isRestored: true)
+            return try db.openSession(ofRestored: access, nonce: nonce, fresh: fresh, now: now)
         }
     }
 
@@ -86,6 +80,46 @@ extension SQLiteCatalog {
 }
 
 extension Database {
+    fileprivate func openSession(
+        ofRestored access: Access,
+        nonce: [UInt8],
+        fresh: FreshCredentials,
+        now: Timestamp
+    ) throws -> CatalogSession {
+        var token = fresh.token
+        if let proposed = fresh.proposed {
+            // It has asked before, and the answer was lost: that identity is its own as long as nobody has used it.
+            let sql = """
+                UPDATE devices SET nonce = ?, seen = ?
+                WHERE token = ? AND account = ? AND former_nonce = ? AND revoked IS NULL
+                """
+            try run(sql, [fresh.nonce.blob, now.nanoseconds, proposed.blob, access.account, nonce.blob])
+            if changesCount > 0 {
+                return CatalogSession(access: try self.access(proposed), isRestored: true, hasProposedToken: true)
+            }
+            if try !exists("SELECT 1 FROM devices WHERE token = ?", [proposed.blob] as StatementArguments) {
+                token = proposed
+            }
+        }
+        let device = NewDevice(
+            id: fresh.device,
+            name: access.deviceName,
+            token: token,
+            nonce: fresh.nonce,
+            formerNonce: nonce
+        )
+        let formerName = try freeDeviceName(access.deviceName, account: access.account)
+        try run("UPDATE devices SET name = ? WHERE id = ?", [formerName, access.device.blob])
+        try add(device, account: access.account, access.grant, now: now)
+        // Two now share the former identity's past: a code may be that of either.
+        try removeInvitations(by: access.device)
+        return CatalogSession(
+            access: try self.access(token),
+            isRestored: true,
+            hasProposedToken: token == fresh.proposed
+        )
+    }
+
     fileprivate func revoke(_ device: DeviceID, now: Timestamp) throws {
         try run("UPDATE devices SET revoked = ? WHERE id = ?", [now.nanoseconds, device.blob])
         try removeInvitations(by: device)

@@ -100,6 +100,9 @@ package nonisolated struct WireSessionRequest: Sendable {
 
   package var deviceClock: Int64 = 0
 
+  /// of the identity that it gets if it was restored; the same until an answer comes
+  package var proposedToken: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -478,7 +481,7 @@ nonisolated extension WireJoinResponse: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireSessionRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".SessionRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}nonce\0\u{3}device_clock\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{1}nonce\0\u{3}device_clock\0\u{3}proposed_token\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -489,6 +492,7 @@ nonisolated extension WireSessionRequest: SwiftProtobuf.Message, SwiftProtobuf._
       case 1: try { try decoder.decodeSingularUInt32Field(value: &self.format) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.nonce) }()
       case 3: try { try decoder.decodeSingularSFixed64Field(value: &self.deviceClock) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.proposedToken) }()
       default: break
       }
     }
@@ -504,6 +508,9 @@ nonisolated extension WireSessionRequest: SwiftProtobuf.Message, SwiftProtobuf._
     if self.deviceClock != 0 {
       try visitor.visitSingularSFixed64Field(value: self.deviceClock, fieldNumber: 3)
     }
+    if !self.proposedToken.isEmpty {
+      try visitor.visitSingularBytesField(value: self.proposedToken, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -511,6 +518,7 @@ nonisolated extension WireSessionRequest: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.format != rhs.format {return false}
     if lhs.nonce != rhs.nonce {return false}
     if lhs.deviceClock != rhs.deviceClock {return false}
+    if lhs.proposedToken != rhs.proposedToken {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

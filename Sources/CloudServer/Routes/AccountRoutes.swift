@@ -8,7 +8,6 @@ internal import UbiquityModel
 
 /// Joining, sessions, devices and invitations.
 extension CloudService {
-    private static let tokenBytes = 32
     private static let nonceBytes = 16
 
     func addAccountRoutes(_ router: Router<CloudRequestContext>) {
@@ -23,7 +22,7 @@ extension CloudService {
     private func join(_ request: Request) async throws -> Response {
         let asked = try await message(WireJoinRequest.self, of: request, upTo: CloudLimits.accountBytes)
         try check(format: asked.format)
-        let token = RandomBytes.make(Self.tokenBytes)
+        let token = RandomBytes.make(CloudLimits.tokenBytes)
         let device = NewDevice(
             id: .random(),
             name: DeviceName.cleaned(asked.deviceName),
@@ -46,11 +45,16 @@ extension CloudService {
         let presented = try token(of: request)
         let asked = try await message(WireSessionRequest.self, of: request, upTo: CloudLimits.accountBytes)
         try check(format: asked.format)
-        let token = RandomBytes.make(Self.tokenBytes)
+        let proposed = [UInt8](asked.proposedToken)
+        guard proposed.isEmpty || proposed.count == CloudLimits.tokenBytes else {
+            throw RequestFailure(.badRequest, "a proposed token of \(proposed.count) bytes")
+        }
+        let token = RandomBytes.make(CloudLimits.tokenBytes)
         let fresh = FreshCredentials(
             nonce: RandomBytes.make(Self.nonceBytes),
             device: .random(),
-            token: TokenHash(token: token)
+            token: TokenHash(token: token),
+            proposed: proposed.isEmpty ? nil : TokenHash(token: proposed)
         )
         let time = now()
         let session = try await catalog.openSession(presented, nonce: [UInt8](asked.nonce), fresh: fresh, now: time)
@@ -58,12 +62,12 @@ extension CloudService {
         answer.nonce = Data(fresh.nonce)
         answer.restored = session.isRestored
         answer.device = Data(session.access.device.bytes)
-        if session.isRestored { answer.token = Data(token) }
+        if session.isRestored { answer.token = Data(session.hasProposedToken ? proposed : token) }
         answer.serverClock = time.nanoseconds
         answer.account = session.access.accountName
         answer.deviceName = session.access.deviceName
         answer.manifestDifferences = true
-        let valid = session.isRestored ? fresh.token : presented
+        let valid = session.isRestored ? TokenHash(token: [UInt8](answer.token)) : presented
         answer.containers = try await catalog.containers(for: valid).map { WireContainerInfo($0.info) }
         return try .message(answer)
     }

@@ -33,19 +33,13 @@ final class AccountSession: Sendable {
         await turnstile.enter()
         let result: Result<CloudSession, CloudError>
         do throws(CloudError) {
+            if cloud.credentials.proposedToken == nil { try await store(cloud.prepareSession()) }
             let session = try await cloud.session(nonce: cloud.credentials.nonce, clock: .now())
             if session.isRestored {
                 logger.notice("this device was restored or cloned: it is another device from now on")
             }
-            let containers = session.containers
-            let stored = await BlockingThread.run("ubi-account") { [home, cloud] in
-                Result { () throws(ControlError) in try Self.store(cloud.credentials, containers, home) }
-            }
-            if case .failure(let error) = stored {
-                result = .failure(.offline("the account's file cannot be written: \(error.why)"))
-            } else {
-                result = .success(session)
-            }
+            try await store(cloud.credentials, session.containers)
+            result = .success(session)
         } catch {
             result = .failure(error)
         }
@@ -53,15 +47,17 @@ final class AccountSession: Sendable {
         return result
     }
 
-    private static func store(
-        _ credentials: Credentials,
-        _ containers: [ContainerInfo],
-        _ home: HomeDirectories
-    ) throws(ControlError) {
-        // Signed out meanwhile: nothing is written that would sign in again.
-        guard var account = try Account.load(home) else { return }
-        account.credentials = credentials
-        account.containers = containers.map { ContainerRecord($0) }
-        try account.save(home)
+    /// - Parameter containers: `nil` where they are as they were.
+    private func store(_ credentials: Credentials, _ containers: [ContainerInfo]? = nil) async throws(CloudError) {
+        let stored = await BlockingThread.run("ubi-account") { [home] in
+            Result { () throws(ControlError) in
+                // Signed out meanwhile: nothing is written that would sign in again.
+                guard var account = try Account.load(home) else { return }
+                account.credentials = credentials
+                if let containers { account.containers = containers.map { ContainerRecord($0) } }
+                try account.save(home)
+            }
+        }
+        if case .failure(let error) = stored { throw .offline("the account's file cannot be written: \(error.why)") }
     }
 }

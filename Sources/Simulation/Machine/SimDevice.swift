@@ -154,7 +154,7 @@ final class SimDevice {
 
     /// Each renews what shows that this disk has no past that it does not know of.
     private func openSession() async throws {
-        let presented = machine.credentials
+        let presented = machine.proposeToken()
         let fresh = machine.freshCredentials()
         let next = try await request { try $0.openSession(presented, fresh: fresh) }
         machine.store(next)

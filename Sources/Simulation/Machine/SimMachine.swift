@@ -14,10 +14,12 @@ final class SimMachine {
     private var devices: [SimDevice] = []
     /// Durable from the moment it is written.
     private(set) var credentials: SimCredentials
-    private var credentialsCount: UInt8 = 0
+    private var credentialsCount: UInt16 = 0
     /// What is on the disk, and in the database, whatever happens.
     private var durable: (disk: SimDisk, database: SimDatabase)
     private var backup: (disk: SimDisk, database: SimDatabase, credentials: SimCredentials)?
+    /// What it was before its backup was restored, if that was another one by then.
+    private var abandoned: SimCredentials?
     /// How far its clock is ahead of the right time.
     private var clockOffset = Duration.zero
     /// Its network is up.
@@ -45,8 +47,14 @@ final class SimMachine {
     /// Nobody else ever has these.
     func freshCredentials() -> SimCredentials {
         credentialsCount += 1
-        let bytes = [UInt8(number), credentialsCount]
+        let bytes = [UInt8(number), UInt8(credentialsCount >> 8), UInt8(truncatingIfNeeded: credentialsCount)]
         return SimCredentials(name: credentials.name, token: bytes, nonce: bytes)
+    }
+
+    /// Written down before it asks.
+    func proposeToken() -> SimCredentials {
+        if credentials.proposedToken == nil { credentials.proposedToken = freshCredentials().token }
+        return credentials
     }
 
     func store(_ credentials: SimCredentials) { self.credentials = credentials }
@@ -55,9 +63,13 @@ final class SimMachine {
     func joinAgain() {
         world.later(500_000...4_000_000) { [self] in
             var fresh = freshCredentials()
-            guard device != nil, !world.cloud.knows(credentials), let called = try? world.cloud.join(fresh) else {
-                return
+            guard device != nil, !world.cloud.knows(credentials) else { return }
+            // What it once was is dead, and stands in the list under its name.
+            if let abandoned, !world.machines.contains(where: { $0.credentials.token == abandoned.token }) {
+                _ = world.cloud.revoke(abandoned)
             }
+            abandoned = nil
+            guard let called = try? world.cloud.join(fresh) else { return }
             fresh.name = called
             kill()
             credentials = fresh
@@ -153,6 +165,7 @@ final class SimMachine {
         world.count(.backupsRestored)
         world.note("\(name)'s backup is restored")
         goBack(to: backup.disk, backup.database)
+        if credentials.token != backup.credentials.token { abandoned = credentials }
         credentials = backup.credentials
         disk.renumber()
         durable = (disk, database)

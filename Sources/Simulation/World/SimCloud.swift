@@ -10,6 +10,8 @@ struct SimCredentials {
     var name: String
     var token: [UInt8]
     var nonce: [UInt8]
+    /// What it asks with until an answer comes.
+    var proposedToken: [UInt8]?
 }
 
 /// The server: a catalogue in memory, and chunks of which only the names matter.
@@ -73,10 +75,16 @@ struct SimCloud {
         let session = try catalog.openSession(
             TokenHash(token: credentials.token),
             nonce: credentials.nonce,
-            fresh: FreshCredentials(nonce: fresh.nonce, device: newDevice(), token: TokenHash(token: fresh.token)),
+            fresh: FreshCredentials(
+                nonce: fresh.nonce,
+                device: newDevice(),
+                token: TokenHash(token: fresh.token),
+                proposed: credentials.proposedToken.map { TokenHash(token: $0) }
+            ),
             now: timeOfDay
         )
-        let token = session.isRestored ? fresh.token : credentials.token
+        let other = session.hasProposedToken ? credentials.proposedToken ?? [] : fresh.token
+        let token = session.isRestored ? other : credentials.token
         return SimCredentials(name: session.access.deviceName, token: token, nonce: fresh.nonce)
     }
 

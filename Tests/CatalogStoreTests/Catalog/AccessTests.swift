@@ -176,6 +176,38 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
+    func `a restored device that asks again because no answer came is the same other device`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let catalog = test.catalog
+        let token = test.scope.token
+        let proposed = TokenHash(token: [77])
+        func session(_ fresh: UInt8) async throws -> CatalogSession {
+            let credentials = FreshCredentials(
+                nonce: [fresh],
+                device: .random(),
+                token: TokenHash(token: [100, fresh]),
+                proposed: proposed
+            )
+            return try await catalog.openSession(token, nonce: [99], fresh: credentials, now: time(5))
+        }
+        let first = try await session(2)
+        #expect(first.isRestored && first.hasProposedToken && first.access.deviceName == "laptop")
+        let second = try await session(3)
+        #expect(second.isRestored && second.hasProposedToken)
+        #expect(second.access == first.access)
+        #expect(try await catalog.devices(for: token).map(\.name).sorted() == ["laptop", "laptop 2"])
+        // The second answer came, and with the next session nobody else can be that device.
+        let next = FreshCredentials(nonce: [4], device: .random(), token: TokenHash(token: [104]))
+        #expect(try await catalog.openSession(proposed, nonce: [3], fresh: next, now: time(6)).isRestored == false)
+        let clone = try await session(5)
+        #expect(clone.isRestored && !clone.hasProposedToken)
+        #expect(clone.access.device != first.access.device)
+        #expect(try await catalog.access(TokenHash(token: [100, 5])).device == clone.access.device)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `a session renews the nonce, and an old nonce makes another device`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
         let token = test.scope.token

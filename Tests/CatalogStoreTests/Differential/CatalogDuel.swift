@@ -88,8 +88,13 @@ final class CatalogDuel {
                 try await catalog.addChunks(chunks, scope)
                 return true
             }
-        case .openSession(let device, let nonce, let freshNonce, let fresh):
-            let credentials = FreshCredentials(nonce: [freshNonce], device: .random(), token: token(fresh, account))
+        case .openSession(let device, let nonce, let freshNonce, let fresh, let proposed):
+            let credentials = FreshCredentials(
+                nonce: [freshNonce],
+                device: .random(),
+                token: token(fresh, account),
+                proposed: proposed.map { self.token($0, account) }
+            )
             let token = token(device, account)
             try await compare("the session") {
                 try await $0.openSession(token, nonce: [nonce], fresh: credentials, now: time(5))

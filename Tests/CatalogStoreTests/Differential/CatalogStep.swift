@@ -6,7 +6,7 @@ enum CatalogStep: Sendable {
     case commit(CommitRequest, device: UInt8)
     case addChunks([ChunkRecord], device: UInt8)
     /// - Parameter fresh: the device that it becomes if its nonce is an old one.
-    case openSession(device: UInt8, nonce: UInt8, freshNonce: UInt8, fresh: UInt8)
+    case openSession(device: UInt8, nonce: UInt8, freshNonce: UInt8, fresh: UInt8, proposed: UInt8?)
     case revoke(name: String, device: UInt8)
 }
 
@@ -16,7 +16,7 @@ extension CatalogStep: CustomStringConvertible {
         case .commit(let request, let device):
             "device \(device) commits, chunks \(request.chunks.map(\.chunk)): \(request.entries)"
         case .addChunks(let chunks, let device): "device \(device) sends chunks \(chunks.map(\.chunk))"
-        case .openSession(let device, let nonce, _, _): "device \(device) opens a session with nonce \(nonce)"
+        case .openSession(let device, let nonce, _, _, _): "device \(device) opens a session with nonce \(nonce)"
         case .revoke(let name, let device): "device \(device) revokes \(name)"
         }
     }

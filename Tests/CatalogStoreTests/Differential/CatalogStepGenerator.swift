@@ -57,11 +57,15 @@ struct CatalogStepGenerator {
         case 3..<6:
             let fresh = UInt8(10 + devices.count)
             devices.append(fresh)
+            // Its own, as if it had asked before; one that somebody has; or none.
+            let proposed: UInt8? = any([nil, device(), UInt8(100 + number(3))])
+            if let proposed, !devices.contains(proposed) { devices.append(proposed) }
             return .openSession(
                 device: device(),
                 nonce: UInt8(number(4)),
                 freshNonce: UInt8(number(4)),
-                fresh: fresh
+                fresh: fresh,
+                proposed: proposed
             )
         case 6: return .revoke(name: any(["device 1", "device 3", "device 1 2", "nobody"]), device: device())
         default: return commit()
