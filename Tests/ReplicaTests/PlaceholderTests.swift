@@ -20,16 +20,23 @@ import UbiquityModel
             generation: .max,
             size: 1 << 40,
             modified: Timestamp(nanoseconds: -1),
-            mode: 0o751
+            mode: 0o751,
+            wasAnnounced: true
         )
         #expect(Placeholder(encoded: placeholder.encoded) == placeholder)
         #expect(Placeholder(encoded: placeholder.encoded + [1, 2, 3]) == placeholder)
+        #expect(Placeholder(encoded: somePlaceholder(size: 5).encoded)?.wasAnnounced == false)
+    }
+
+    @Test func `of an older version has no flags`() {
+        let placeholder = somePlaceholder(size: 5)
+        #expect(Placeholder(encoded: Array(placeholder.encoded.dropLast())) == placeholder)
     }
 
     @Test func `of a newer version, cut short or senseless is none`() {
         let bytes = somePlaceholder(size: 5).encoded
         #expect(Placeholder(encoded: [2] + bytes.dropFirst()) == nil)
-        #expect(Placeholder(encoded: Array(bytes.dropLast())) == nil)
+        #expect(Placeholder(encoded: Array(bytes.dropLast(2))) == nil)
         #expect(Placeholder(encoded: []) == nil)
         #expect(Placeholder(encoded: Array(bytes[..<25]) + [255] + Array(bytes[26...])) == nil)
     }

@@ -47,6 +47,8 @@ extension ItemTracker {
                     candidate.applies = [.planned(.vanish)]
                 } else if let remote = successor(of: found.state) {
                     candidate.applies = [.refer(remote)]
+                } else if neverCame(found.state) {
+                    candidate.applies = [.planned(.vanish)]
                 } else {
                     bringWhole(found.place, found.state, candidate)
                 }
@@ -120,6 +122,13 @@ extension ItemTracker {
     private func isWithdrawn(_ state: LocalState) -> Bool {
         guard absences[state.key] == .withdrawn, let revision = state.placeholder?.revision else { return false }
         return (try? view.remote(revision: revision)) == .some(nil)
+    }
+
+    /// A placeholder of what was announced, of which this device does not know any more whose it was: its author has sent something else,
+    /// or nothing. There is no byte of it anywhere, and nobody will bring one.
+    private func neverCame(_ state: LocalState) -> Bool {
+        guard isAbsent(state.key), let placeholder = state.placeholder, placeholder.wasAnnounced else { return false }
+        return (try? view.remote(revision: placeholder.revision)) == .some(nil)
     }
 
     /// A file went elsewhere before its content had come, and while nobody has that, others have deleted what it was.

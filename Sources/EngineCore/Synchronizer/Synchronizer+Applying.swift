@@ -329,6 +329,9 @@ extension Synchronizer {
             isFolder: isFolder
         )
         guard await performed(mutation, path, candidate, pass) else { return }
+        if candidate.synced == nil {
+            logger.notice("a file whose content never came is taken away", metadata: ["path": "\(path)"])
+        }
         if isFolder { device.folders.remove(found.state.key) }
         pass.removeRow(candidate.id)
         pass.foldersTouched.insert(found.place.folder)

@@ -1,10 +1,12 @@
 package import UbiquityModel
 
 extension Placeholder {
+    /// Without the flags, which older versions did not write.
     private static let encodedCount = 43
+    private static let announcedFlag: UInt8 = 1
 
-    /// Version (1 byte), revision (16), generation (8), size (8), modification time (8), mode (2); big-endian. Readers of
-    /// version 1 accept, and do not need, bytes that follow.
+    /// Version (1 byte), revision (16), generation (8), size (8), modification time (8), mode (2), flags (1); big-endian.
+    /// Readers of version 1 accept, and do not need, bytes that follow the mode.
     package var encoded: [UInt8] {
         var writer = ByteWriter()
         writer.integer(FormatVersion.placeholder)
@@ -13,6 +15,7 @@ extension Placeholder {
         writer.integer(size)
         writer.integer(modified.nanoseconds)
         writer.integer(mode)
+        writer.integer(wasAnnounced ? Self.announcedFlag : 0)
         return writer.result
     }
 
@@ -30,7 +33,8 @@ extension Placeholder {
             generation: generation,
             size: size,
             modified: Timestamp(nanoseconds: modified),
-            mode: mode
+            mode: mode,
+            wasAnnounced: (reader.integer(UInt8.self) ?? 0) & Self.announcedFlag != 0
         )
     }
 }

@@ -119,7 +119,8 @@ extension SimDevice: EngineDevice {
                 generation: world.random.next(),
                 size: file.size,
                 modified: attributes.modified,
-                mode: attributes.mode
+                mode: attributes.mode,
+                wasAnnounced: remote.isAnnounced
             )
         }
         return newStage(inode)

@@ -44,7 +44,8 @@ enum Preparation {
                 generation: .random(in: .min ... .max),
                 size: file.size,
                 modified: remote.attributes.modified,
-                mode: remote.attributes.mode
+                mode: remote.attributes.mode,
+                wasAnnounced: remote.isAnnounced
             )
             return try replica.staging.makePlaceholder(placeholder, extended: remote.attributes.extended).name
         }

@@ -12,12 +12,22 @@ package struct Placeholder: Hashable, Sendable {
     package var modified: Timestamp
     /// The true permission bits.
     package var mode: UInt16
+    /// When it was made, nobody but its author had the content. It may have come since, or never.
+    package var wasAnnounced: Bool
 
-    package init(revision: RevisionID, generation: UInt64, size: Int64, modified: Timestamp, mode: UInt16) {
+    package init(
+        revision: RevisionID,
+        generation: UInt64,
+        size: Int64,
+        modified: Timestamp,
+        mode: UInt16,
+        wasAnnounced: Bool = false
+    ) {
         self.revision = revision
         self.generation = generation
         self.size = size
         self.modified = modified
         self.mode = mode & 0o777
+        self.wasAnnounced = wasAnnounced
     }
 }
