@@ -206,6 +206,30 @@ import Testing
                 65,
             ]
         ),
+        // A full disk kept a device from writing down an announced file that it had put there; renamed, it waited for a content without end.
+        Story(
+            seed: 110_330_962,
+            steps: [
+                1, 3, 5, 9, 10, 13, 24,
+            ]
+        ),
+        // An announced file was exchanged with another, and its author was removed: its placeholder had no item any more.
+        Story(
+            seed: 110_237_948,
+            steps: [
+                1, 3, 4, 7, 9, 12, 14, 16, 18, 19, 25, 28, 29, 31, 36, 37, 38, 39, 40, 42, 45, 49, 52, 53, 54, 56,
+                59, 69, 70, 74, 75, 76,
+            ]
+        ),
+        // A restored backup: a folder that was taken for new had something in it that was never looked at.
+        Story(
+            seed: 125_085,
+            steps: [
+                1, 2, 3, 7, 8, 9, 12, 13, 15, 18, 19, 22, 24, 26, 27, 28, 29, 30, 34, 35, 37, 38, 39, 41, 43, 46,
+                47, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60,
+            ],
+            faults: manyDisasters
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults)

@@ -389,6 +389,11 @@ extension Synchronizer {
             row.place = place
             row.content = agreedContent(content, remote)
             row.attributes = attributes
+            if found.state.kind == .folder, tracker.moves[found.state.key] != nil {
+                // It came here from elsewhere: what lies in it may have been taken for something else, or for nothing.
+                foldersToScan.insert(found.state.key)
+                candidate.verdict = .again
+            }
         case .edit(_, let content, let attributes, _, _):
             row.content = agreedContent(content, remote)
             row.attributes = attributes
