@@ -1,4 +1,4 @@
-package import Reconciliation
+import Reconciliation
 package import UbiquityModel
 
 /// From places and items to candidates: which item is it, and what do the three trees say of it?
@@ -15,7 +15,7 @@ extension ItemTracker {
 
     // MARK: A place that a program changed
 
-    private func collect(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
+    func collect(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
         try pass.visit(place, work) { try look(at: place, work, into: pass) }
     }
 
@@ -121,7 +121,7 @@ extension ItemTracker {
         return try isThereInTheCloud(row, own)
     }
 
-    private func isThereInTheCloud(_ row: SyncedItem, _ place: LocalPlace) throws -> Bool {
+    func isThereInTheCloud(_ row: SyncedItem, _ place: LocalPlace) throws -> Bool {
         guard let remote = try view.remote(row.id), remote.place.name == place.name else { return false }
         return try knownItem(of: place.folder) == remote.place.parent
     }
@@ -222,7 +222,7 @@ extension ItemTracker {
     }
 
     /// The item of a synced row whose name is free now: it was deleted, or its inode is elsewhere.
-    private func collectAbsent(_ row: SyncedItem, _ work: Work, into pass: Pass) throws {
+    func collectAbsent(_ row: SyncedItem, _ work: Work, into pass: Pass) throws {
         if let key = row.local?.key, let place = currentPlace(of: key) {
             try collect(place, work, into: pass)
             if let candidate = pass.candidates[row.id], candidate.found != nil || candidate.deletionIsProven { return }
@@ -429,185 +429,6 @@ extension ItemTracker {
         if let folder = folderKey(of: remote.place.parent) {
             let place = LocalPlace(folder: folder, name: remote.place.name)
             if try view.observe(place) != nil { try collect(.place(place), into: pass) }
-        }
-    }
-
-    /// Where a synced item is in the backing tree, as far as is known.
-    package func localPlace(of row: SyncedItem) throws -> LocalPlace? {
-        if let key = row.local?.key, let place = currentPlace(of: key) { return place }
-        return folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
-    }
-
-    /// Where the cloud has it, if its inode is there: it was moved here, and that was not recorded.
-    private func placeByRemote(_ row: SyncedItem) throws -> LocalPlace? {
-        guard let key = row.local?.key, let remote = try view.remote(row.id), !remote.isDeleted,
-            let folder = folderKey(of: remote.place.parent)
-        else { return nil }
-        let place = LocalPlace(folder: folder, name: remote.place.name)
-        guard try view.observe(place)?.key == key else { return nil }
-        moves[key] = place
-        return place
-    }
-
-    package func currentPlace(of key: InodeKey) -> LocalPlace? {
-        if let place = view.place(ofFolder: key) { return place }
-        return moves[key]
-    }
-
-    /// The local folder of a synced folder item; `nil` while it is not here.
-    package func folderKey(of item: ItemID) -> InodeKey? { folderKey(of: item, below: 1000) }
-
-    /// - Parameter levels: that are followed, since rows could make a circle.
-    private func folderKey(of item: ItemID, below levels: Int) -> InodeKey? {
-        if item == .root { return view.rootKey }
-        guard let row = try? view.synced(item) else {
-            // A new one, of which the cloud has not been told, or has not answered: what lies in it may have its row already.
-            return newItems.key(of: item).flatMap { view.place(ofFolder: $0) == nil ? nil : $0 }
-        }
-        guard case .folder = row.content, let key = row.local?.key else { return nil }
-        // A backup that was restored has another inode under its name: what lies in that is not missed.
-        guard view.place(ofFolder: key) == nil, levels > 0,
-            let folder = folderKey(of: row.place.parent, below: levels - 1),
-            let state = (try? view.observe(LocalPlace(folder: folder, name: row.place.name))) ?? nil,
-            state.kind == .folder, madeFolders[state.key] == nil, (try? view.synced(key: state.key).isEmpty) ?? false
-        else { return key }
-        return state.key
-    }
-
-    // MARK: Who is it?
-
-    /// The item that a folder is; makes sure that a new one is examined before what lies in it.
-    private func parentItem(of place: LocalPlace, _ work: Work, into pass: Pass) throws -> ItemID? {
-        if let known = pass.parents[place.folder] { return known }
-        let parent = try parentItem(ofChildrenIn: place.folder, work, into: pass)
-        pass.parents[place.folder] = parent
-        return parent
-    }
-
-    private func parentItem(ofChildrenIn folder: InodeKey, _ work: Work, into pass: Pass) throws -> ItemID? {
-        if let known = try knownItem(of: folder) { return known }
-        guard let own = view.place(ofFolder: folder) else { return nil }
-        try collect(.place(own), into: pass)
-        if let continued = pass.all.first(where: { $0.found?.state.key == folder }) { return continued.id }
-        return newItems[folder]
-    }
-
-    /// The item that this inode was, if it has moved here.
-    private func movedItem(_ state: LocalState, to place: LocalPlace, nameIsTaken: Bool) throws -> SyncedItem? {
-        for row in try view.synced(key: state.key) {
-            if state.kind == .folder { return row.content == .folder ? row : nil }
-            guard !nameIsTaken, row.content.kind == kind(of: state) else { continue }
-            if try isThereInTheCloud(row, place) { return row }
-            if try !hasSuccessor(row, besides: place) { return row }
-        }
-        return nil
-    }
-
-    /// Whether something is at the item's old name that goes on as this item.
-    private func hasSuccessor(_ row: SyncedItem, besides place: LocalPlace) throws -> Bool {
-        guard let folder = folderKey(of: row.place.parent) else { return false }
-        let old = LocalPlace(folder: folder, name: row.place.name)
-        guard old != place, let successor = try view.observe(old) else { return false }
-        // A folder, say, does not go on as the file that had its name; nor does another item that belongs there.
-        guard kind(of: successor) == row.content.kind else { return false }
-        return try !view.synced(key: successor.key).contains { $0.id != row.id && $0.place == row.place }
-    }
-
-    /// The item of a file that moved here, which is not sent yet, and that was replaced since: the name goes on with it.
-    private func movedItem(replacedBy state: LocalState, at place: LocalPlace) throws -> SyncedItem? {
-        for key in moves.keys(at: place) where key != state.key {
-            let row = try view.synced(key: key).first { $0.content != .folder && $0.content.kind == kind(of: state) }
-            if let row, try !hasSuccessor(row, besides: place) { return row }
-        }
-        return nil
-    }
-
-    /// The item that made room for another and is to go on from here. Whatever has its old name by now is that other one. Its inode may be
-    /// one that is not written down yet.
-    private func itemInTransit(_ state: LocalState, at place: LocalPlace) throws -> SyncedItem? {
-        guard let item = TransitionalName.item(of: place.name), let own = try view.synced(item),
-            own.content.kind == kind(of: state)
-        else { return nil }
-        guard let key = own.local?.key, key != state.key else { return own }
-        for elsewhere in [currentPlace(of: key), try localPlace(of: own)] {
-            if let elsewhere, try view.observe(elsewhere)?.key == key { return nil }
-        }
-        return own
-    }
-
-    private func kind(of state: LocalState) -> ItemKind? {
-        switch state.kind {
-        case .file: .file
-        case .folder: .folder
-        case .symlink: .symlink
-        case .other: nil
-        }
-    }
-
-    // MARK: What stays here
-
-    package func localOnlyReason(_ place: LocalPlace, _ path: ItemPath) -> LocalOnly.Reason? {
-        if let reason = LocalOnly.reason(for: path) { return reason }
-        if let database = LocalOnly.databaseOfSharedMemory(place.name),
-            (try? view.observe(LocalPlace(folder: place.folder, name: database))) ?? nil != nil
-        {
-            return .sharedMemoryOfDatabase
-        }
-        return nil
-    }
-
-    /// An item that was moved to where nothing is sent from leaves the other devices; its content must be here first.
-    private func collectLocalOnly(
-        _ place: LocalPlace,
-        _ state: LocalState?,
-        _ row: SyncedItem?,
-        _ reason: LocalOnly.Reason,
-        _ work: Work,
-        into pass: Pass
-    ) throws {
-        if let row, state == nil || row.local?.key != state?.key { try collectAbsent(row, work, into: pass) }
-        guard let state else { return }
-        for row in try view.synced(key: state.key) where state.kind == .folder || state.linkCount == 1 {
-            let candidate = pass.candidate(row.id, work)
-            if state.isDataless {
-                candidate.synced = row
-                bringWhole(place, state, candidate)
-                continue
-            }
-            candidate.synced = row
-            if state.kind == .folder, try !view.populateBelow(row.id) || !isWholeBelow(row.id) {
-                // All of it goes, or none.
-                candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
-                continue
-            }
-            candidate.remote = try view.remote(row.id)
-            candidate.deletionIsProven = true
-            if state.kind == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
-        }
-    }
-
-    /// Whether all contents below a folder are here; brings what is not.
-    private func isWholeBelow(_ folder: ItemID) throws -> Bool {
-        var isWhole = true
-        for row in try view.syncedSubtree(of: folder) where row.local?.isDataless == true {
-            guard let parent = folderKey(of: row.place.parent), let local = row.local,
-                !isAbsent(local.key)
-            else { continue }
-            isWhole = false
-            if fetching.count < 32, refusal(of: local.key) == nil {
-                view.fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key)
-            }
-        }
-        return isWhole
-    }
-
-    private func collectChildrenLeaving(_ folder: ItemID, _ work: Work, into pass: Pass) throws {
-        for row in try view.syncedChildren(of: folder) {
-            let candidate = pass.candidate(row.id, work)
-            candidate.synced = row
-            candidate.remote = try view.remote(row.id)
-            candidate.deletionIsProven = true
-            if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
     }
 }

@@ -1,0 +1,119 @@
+import Reconciliation
+package import UbiquityModel
+
+/// Which item is it that lies at a place, and where does an item lie?
+extension ItemTracker {
+    // MARK: Where is it?
+
+    /// Where a synced item is in the backing tree, as far as is known.
+    package func localPlace(of row: SyncedItem) throws -> LocalPlace? {
+        if let key = row.local?.key, let place = currentPlace(of: key) { return place }
+        return folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
+    }
+
+    /// Where the cloud has it, if its inode is there: it was moved here, and that was not recorded.
+    func placeByRemote(_ row: SyncedItem) throws -> LocalPlace? {
+        guard let key = row.local?.key, let remote = try view.remote(row.id), !remote.isDeleted,
+            let folder = folderKey(of: remote.place.parent)
+        else { return nil }
+        let place = LocalPlace(folder: folder, name: remote.place.name)
+        guard try view.observe(place)?.key == key else { return nil }
+        moves[key] = place
+        return place
+    }
+
+    package func currentPlace(of key: InodeKey) -> LocalPlace? {
+        if let place = view.place(ofFolder: key) { return place }
+        return moves[key]
+    }
+
+    /// The local folder of a synced folder item; `nil` while it is not here.
+    package func folderKey(of item: ItemID) -> InodeKey? { folderKey(of: item, below: 1000) }
+
+    /// - Parameter levels: that are followed, since rows could make a circle.
+    private func folderKey(of item: ItemID, below levels: Int) -> InodeKey? {
+        if item == .root { return view.rootKey }
+        guard let row = try? view.synced(item) else {
+            // A new one, of which the cloud has not been told, or has not answered: what lies in it may have its row already.
+            return newItems.key(of: item).flatMap { view.place(ofFolder: $0) == nil ? nil : $0 }
+        }
+        guard case .folder = row.content, let key = row.local?.key else { return nil }
+        // A backup that was restored has another inode under its name: what lies in that is not missed.
+        guard view.place(ofFolder: key) == nil, levels > 0,
+            let folder = folderKey(of: row.place.parent, below: levels - 1),
+            let state = (try? view.observe(LocalPlace(folder: folder, name: row.place.name))) ?? nil,
+            state.kind == .folder, madeFolders[state.key] == nil, (try? view.synced(key: state.key).isEmpty) ?? false
+        else { return key }
+        return state.key
+    }
+
+    // MARK: Who is it?
+
+    /// The item that a folder is; makes sure that a new one is examined before what lies in it.
+    func parentItem(of place: LocalPlace, _ work: Work, into pass: Pass) throws -> ItemID? {
+        if let known = pass.parents[place.folder] { return known }
+        let parent = try parentItem(ofChildrenIn: place.folder, work, into: pass)
+        pass.parents[place.folder] = parent
+        return parent
+    }
+
+    private func parentItem(ofChildrenIn folder: InodeKey, _ work: Work, into pass: Pass) throws -> ItemID? {
+        if let known = try knownItem(of: folder) { return known }
+        guard let own = view.place(ofFolder: folder) else { return nil }
+        try collect(.place(own), into: pass)
+        if let continued = pass.all.first(where: { $0.found?.state.key == folder }) { return continued.id }
+        return newItems[folder]
+    }
+
+    /// The item that this inode was, if it has moved here.
+    func movedItem(_ state: LocalState, to place: LocalPlace, nameIsTaken: Bool) throws -> SyncedItem? {
+        for row in try view.synced(key: state.key) {
+            if state.kind == .folder { return row.content == .folder ? row : nil }
+            guard !nameIsTaken, row.content.kind == kind(of: state) else { continue }
+            if try isThereInTheCloud(row, place) { return row }
+            if try !hasSuccessor(row, besides: place) { return row }
+        }
+        return nil
+    }
+
+    /// Whether something is at the item's old name that goes on as this item.
+    private func hasSuccessor(_ row: SyncedItem, besides place: LocalPlace) throws -> Bool {
+        guard let folder = folderKey(of: row.place.parent) else { return false }
+        let old = LocalPlace(folder: folder, name: row.place.name)
+        guard old != place, let successor = try view.observe(old) else { return false }
+        // A folder, say, does not go on as the file that had its name; nor does another item that belongs there.
+        guard kind(of: successor) == row.content.kind else { return false }
+        return try !view.synced(key: successor.key).contains { $0.id != row.id && $0.place == row.place }
+    }
+
+    /// The item of a file that moved here, which is not sent yet, and that was replaced since: the name goes on with it.
+    func movedItem(replacedBy state: LocalState, at place: LocalPlace) throws -> SyncedItem? {
+        for key in moves.keys(at: place) where key != state.key {
+            let row = try view.synced(key: key).first { $0.content != .folder && $0.content.kind == kind(of: state) }
+            if let row, try !hasSuccessor(row, besides: place) { return row }
+        }
+        return nil
+    }
+
+    /// The item that made room for another and is to go on from here. Whatever has its old name by now is that other one. Its inode may be
+    /// one that is not written down yet.
+    func itemInTransit(_ state: LocalState, at place: LocalPlace) throws -> SyncedItem? {
+        guard let item = TransitionalName.item(of: place.name), let own = try view.synced(item),
+            own.content.kind == kind(of: state)
+        else { return nil }
+        guard let key = own.local?.key, key != state.key else { return own }
+        for elsewhere in [currentPlace(of: key), try localPlace(of: own)] {
+            if let elsewhere, try view.observe(elsewhere)?.key == key { return nil }
+        }
+        return own
+    }
+
+    func kind(of state: LocalState) -> ItemKind? {
+        switch state.kind {
+        case .file: .file
+        case .folder: .folder
+        case .symlink: .symlink
+        case .other: nil
+        }
+    }
+}
