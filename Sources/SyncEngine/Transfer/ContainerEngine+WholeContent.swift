@@ -108,6 +108,8 @@ final class LocalChunks: Sendable {
     private static let share = 256
 
     let staged: StagedContent
+    /// Up to here an interrupted download may have left something. What lies behind is only what is being put there: a hole, or right.
+    private let left: Int64
     private let key: ContainerKey
     private let old: [ChunkID: Range<Int64>]
     /// The former content; `nil` if there is none. Good as long as its owner, which is kept for that.
@@ -133,6 +135,7 @@ final class LocalChunks: Sendable {
             file = try? replica.tree.openFile(in: folder.raw, place.name, expecting: local.key)
         }
         self.staged = staged
+        left = try staged.size()
         self.key = key
         self.old = old
         former = file?.raw
@@ -161,7 +164,11 @@ final class LocalChunks: Sendable {
             let part = UnsafeMutableRawBufferPointer(
                 rebasing: buffer[..<Int(entry.range.upperBound - entry.range.lowerBound)]
             )
-            if try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound) { continue }
+            if entry.range.lowerBound < left,
+                try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound)
+            {
+                continue
+            }
             if let range = old[entry.chunk], let raw = former, range.count == entry.range.count,
                 try isRight(part, entry.chunk, from: raw, at: range.lowerBound)
             {

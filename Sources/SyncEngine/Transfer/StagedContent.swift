@@ -18,6 +18,13 @@ final class StagedContent: ContentDestination {
 
     var descriptor: Int32 { file.raw }
 
+    /// In bytes, holes included.
+    func size() throws(Errno) -> Int64 {
+        var status = stat()
+        guard fstat(file.raw, &status) == 0 else { throw Errno(rawValue: errno) }
+        return Int64(status.st_size)
+    }
+
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
         try checked(clinux_pwrite_all(file.raw, bytes.baseAddress, bytes.count, offset))
     }
