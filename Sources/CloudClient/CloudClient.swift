@@ -56,14 +56,17 @@ package final class CloudClient: Cloud {
         _ = try await transport.send(CloudRequest(path: CloudRoute.health), token: nil)
     }
 
-    /// To be stored before `session` is asked for. Has a token to propose.
-    package func prepareSession() -> Credentials {
-        state.withLock { credentials in
-            if credentials.proposedToken == nil {
-                credentials.proposedToken = RandomBytes.make(CloudLimits.tokenBytes)
-            }
-            return credentials
-        }
+    /// Before `session`: makes a token to propose, unless there is one that no answer has come for.
+    /// - Parameter store: writes the credentials down. If it throws, nothing is proposed.
+    package func prepareSession(
+        _ store: (Credentials) async throws(CloudError) -> Void
+    ) async throws(CloudError) {
+        var prepared = credentials
+        guard prepared.proposedToken == nil else { return }
+        let proposed = RandomBytes.make(CloudLimits.tokenBytes)
+        prepared.proposedToken = proposed
+        try await store(prepared)
+        state.withLock { $0.proposedToken = proposed }
     }
 
     package func session(nonce: [UInt8], clock: Timestamp) async throws(CloudError) -> CloudSession {

@@ -60,7 +60,14 @@ import UbiquityModel
             var stale = client.credentials
             stale.nonce = [99]
             let asking = try CloudClient(credentials: stale, logger: RunningServer.logger)
-            stale = asking.prepareSession()
+            await #expect(throws: CloudError.offline("a full disk")) {
+                try await asking.prepareSession { _ throws(CloudError) in throw .offline("a full disk") }
+            }
+            #expect(asking.credentials.proposedToken == nil)
+            var written: Credentials?
+            try await asking.prepareSession { written = $0 }
+            try await asking.prepareSession { _ in Issue.record("it was written down already") }
+            stale = try #require(written)
             #expect(stale.proposedToken?.count == 32)
             #expect(try await asking.session(nonce: stale.nonce, clock: noClock).isRestored)
             #expect(asking.credentials.token == stale.proposedToken)

@@ -33,7 +33,7 @@ final class AccountSession: Sendable {
         await turnstile.enter()
         let result: Result<CloudSession, CloudError>
         do throws(CloudError) {
-            if cloud.credentials.proposedToken == nil { try await store(cloud.prepareSession()) }
+            try await cloud.prepareSession { (credentials) async throws(CloudError) in try await store(credentials) }
             let session = try await cloud.session(nonce: cloud.credentials.nonce, clock: .now())
             if session.isRestored {
                 logger.notice("this device was restored or cloned: it is another device from now on")
