@@ -85,6 +85,9 @@ final class FakeDevice: DeviceView {
     func remote(revision: RevisionID) -> RemoteItem? {
         cloud.values.first { $0.content.revision == revision && !$0.isDeleted }
     }
+    func deletedRemote(revision: RevisionID) -> RemoteItem? {
+        cloud.values.first { $0.content.revision == revision && $0.isDeleted }
+    }
     func strange(among keys: [InodeKey]) -> [InodeKey] { keys.filter { synced(key: $0).isEmpty } }
     func withdraw(_ ended: [DeletionEntry]) { deletions.subtract(ended) }
     func settled(_ item: ItemID, _ key: InodeKey?) { problems[item] = nil }

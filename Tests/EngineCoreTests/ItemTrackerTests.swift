@@ -212,6 +212,51 @@ extension ItemTrackerTests {
         }
     }
 
+    /// Killed after it had put it here and before it wrote that down; deleted by others meanwhile: `sync` said for ever that it has no content.
+    @Test(arguments: ["f", "g"])
+    func `a placeholder that an apply left behind goes with its item, unless somebody moved it`(name: String) throws {
+        let place = try place("f")
+        device.put(try dataless(2, size: 4), at: place)
+        var item = try file(1, name, revision: 2, size: 4)
+        item.isDeleted = true
+        device.cloud[item.id] = item
+        let tracker = ItemTracker(view: device)
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(place), into: pass)
+        #expect(tracker.decide(pass).sends.isEmpty)
+        let candidate = try #require(pass.all.first { $0.found?.place == place })
+        guard case .planned(.vanish)? = candidate.applies.first else {
+            #expect(name == "g" && candidate.verdict == .later(.seconds(2)))
+            return
+        }
+        #expect(name == "f")
+    }
+
+    /// Its author sent something else, or nothing, and no row tells any more whose it was.
+    @Test(arguments: [true, false])
+    func `a placeholder of nobody goes only if there was nothing but an announcement`(wasAnnounced: Bool) throws {
+        let place = try place("f")
+        var stray = try dataless(2, size: 4)
+        stray.placeholder?.wasAnnounced = wasAnnounced
+        device.put(stray, at: place)
+        let tracker = ItemTracker(view: device)
+        for absence in [nil, ContentAbsence.gone] {
+            let first = Pass(seenUpTo: 1)
+            try tracker.collect(.place(place), into: first)
+            _ = tracker.decide(first)
+            _ = tracker.noteUndeliverable(stray.key, absence: absence, askedAt: tracker.pageCount)
+            let pass = Pass(seenUpTo: 1)
+            try tracker.collect(.place(place), into: pass)
+            #expect(tracker.decide(pass).sends.isEmpty)
+            let candidate = try #require(pass.all.first { $0.found?.place == place })
+            if case .planned(.vanish)? = candidate.applies.first {
+                #expect(wasAnnounced && absence == .gone)
+            } else {
+                #expect(!wasAnnounced || absence == nil)
+            }
+        }
+    }
+
     /// Two devices' rows know the item by another content: the placeholder went to a name of its own before its content had come.
     @Test(arguments: [nil, ContentAbsence.superseded, .withdrawn, .gone])
     func `only what the cloud says makes a placeholder another content's`(absence: ContentAbsence?) throws {

@@ -37,6 +37,8 @@ package protocol DeviceView: AnyObject {
     func remote(at place: Place) throws -> [RemoteItem]
     /// The live item whose content is of that revision. May read all of them.
     func remote(revision: RevisionID) throws -> RemoteItem?
+    /// The same of deleted ones.
+    func deletedRemote(revision: RevisionID) throws -> RemoteItem?
     /// Those of the inodes that no item is known to be.
     func strange(among keys: [InodeKey]) throws -> [InodeKey]
     /// Whether the deletion is in the log.

@@ -43,7 +43,7 @@ extension ItemTracker {
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
                 findOwners(of: found.state)
-                if isWithdrawn(found.state) || isDeletedElsewhere(found.state) {
+                if isWithdrawn(found.state) || isDeletedElsewhere(found.state) || wasLeftBehind(found) {
                     candidate.applies = [.planned(.vanish)]
                 } else if let remote = successor(of: found.state) {
                     candidate.applies = [.refer(remote)]
@@ -122,6 +122,18 @@ extension ItemTracker {
     private func isWithdrawn(_ state: LocalState) -> Bool {
         guard absences[state.key] == .withdrawn, let revision = state.placeholder?.revision else { return false }
         return (try? view.remote(revision: revision)) == .some(nil)
+    }
+
+    /// A placeholder that an apply put here before it was written down, where the cloud had it until others deleted it. It was asked for
+    /// again and again, and nobody looks for its content among what is deleted.
+    private func wasLeftBehind(_ found: Candidate.Found) -> Bool {
+        guard let revision = found.state.placeholder?.revision, found.state.linkCount == 1,
+            (try? view.synced(key: found.state.key).isEmpty) ?? false,
+            (try? view.remote(revision: revision)) == .some(nil),
+            let deleted = (try? view.deletedRemote(revision: revision)) ?? nil,
+            (try? view.synced(deleted.id)) == .some(nil)
+        else { return false }
+        return deleted.place == Place(parent: found.parent, name: found.place.name)
     }
 
     /// A placeholder of what was announced, of which this device does not know any more whose it was: its author has sent something else,

@@ -13,6 +13,11 @@ extension StateDatabase {
         try reading { try RemoteTable.fetch($0, "revision = ? AND NOT deleted LIMIT 1", [.identifier(revision)]).first }
     }
 
+    /// The same of deleted items.
+    package func deletedRemote(revision: RevisionID) throws(ReplicaError) -> RemoteItem? {
+        try reading { try RemoteTable.fetch($0, "revision = ? AND deleted LIMIT 1", [.identifier(revision)]).first }
+    }
+
     /// The live items of a name: one, or several while some are only announced.
     package func remote(at place: Place) throws(ReplicaError) -> [RemoteItem] {
         try reading { try RemoteTable.fetch($0, "parent = ? AND name = ? AND NOT deleted ORDER BY id", place.values) }

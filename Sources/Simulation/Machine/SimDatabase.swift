@@ -56,6 +56,10 @@ struct SimDatabase {
         remote.values.filter { $0.content.revision == revision && !$0.isDeleted }.min { $0.id < $1.id }
     }
 
+    func deletedRemote(revision: RevisionID) -> RemoteItem? {
+        remote.values.filter { $0.content.revision == revision && $0.isDeleted }.min { $0.id < $1.id }
+    }
+
     func remoteChildren(of folder: ItemID) -> [RemoteItem] {
         remote.values.filter { $0.place.parent == folder && !$0.isDeleted }
             .sorted { ($0.place.name, $0.id) < ($1.place.name, $1.id) }

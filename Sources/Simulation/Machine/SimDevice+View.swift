@@ -40,6 +40,9 @@ extension SimDevice: DeviceView {
     func remote(at place: Place) throws -> [RemoteItem] { machine.database.remote(at: place) }
     func synced(revision: RevisionID) throws -> [SyncedItem] { machine.database.synced(revision: revision) }
     func remote(revision: RevisionID) throws -> RemoteItem? { machine.database.remote(revision: revision) }
+    func deletedRemote(revision: RevisionID) throws -> RemoteItem? {
+        machine.database.deletedRemote(revision: revision)
+    }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] {
         keys.filter { machine.database.synced(key: $0).isEmpty }
     }

@@ -92,6 +92,9 @@ final class EngineView: DeviceView {
     func remote(at place: Place) throws -> [RemoteItem] { try replica.database.remote(at: place) }
     func synced(revision: RevisionID) throws -> [SyncedItem] { try replica.database.synced(revision: revision) }
     func remote(revision: RevisionID) throws -> RemoteItem? { try replica.database.remote(revision: revision) }
+    func deletedRemote(revision: RevisionID) throws -> RemoteItem? {
+        try replica.database.deletedRemote(revision: revision)
+    }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] { try replica.database.strange(among: keys) }
     func isLogged(_ deletion: DeletionEntry) -> Bool { replica.deletions.contains(deletion) }
 
