@@ -154,7 +154,8 @@ import UbiquityModel
             path,
             """
             DROP TABLE unpopulated; DROP TABLE unlisted; DROP INDEX remoteChildren;
-            CREATE INDEX remotePlace ON remote (parent, name); PRAGMA user_version = 1;
+            CREATE INDEX remotePlace ON remote (parent, name); ALTER TABLE sending DROP COLUMN boot;
+            PRAGMA user_version = 1;
             """
         )
         let database = try StateDatabase(path: path)

@@ -66,6 +66,11 @@ extension ItemTracker {
             if let row { try collectAbsent(row, work, into: pass) }
             return
         }
+        if let own = try sentItem(state) {
+            try found(own.id, place, parent, state, own, work, into: pass)
+            if let row, row.id != own.id { try collectAbsent(row, work, into: pass) }
+            return
+        }
         if let row, row.local?.key == state.key {
             return try found(row.id, place, parent, state, row, work, into: pass)
         }
@@ -204,12 +209,22 @@ extension ItemTracker {
         return sent.revision
     }
 
+    /// The item that a file went on as when it took its name, in the cloud, and without an answer. That the item which it was before has
+    /// ended there was sent along with that.
+    private func sentItem(_ state: LocalState) throws -> SyncedItem? {
+        guard state.linkCount == 1, let item = sentAs[state.key], let row = try view.synced(item),
+            row.local?.key != state.key, let remote = try view.remote(item), !remote.isDeleted,
+            sentRevision(remote) != nil
+        else { return nil }
+        return row
+    }
+
     /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by view.now
     /// nothing is known in that case.
     private func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
-        guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content else {
-            return row
-        }
+        guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content,
+            sending[remote.id]?.isDoubtful == false
+        else { return row }
         var agreed = row ?? SyncedItem(remote, local: nil)
         agreed.content = remote.content
         agreed.local = nil
@@ -295,7 +310,10 @@ extension ItemTracker {
             return
         }
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
-        let row = agreedRow(row, candidate.remote)
+        let marks = aspects[place] ?? []
+        // What is here is older than what was sent, if the disk has lost that with the power.
+        let isOlder = marks.isEmpty && row?.local == LocalEvidence(state)
+        let row = isOlder ? row : agreedRow(row, candidate.remote)
         candidate.synced = row
         if !absentSince.isEmpty, absentSince.removeValue(forKey: id) != nil,
             candidate.verdict == .later(Self.absenceTime)
@@ -303,7 +321,6 @@ extension ItemTracker {
             // By its row it was missed in this very pass, and a place has led to it since.
             candidate.verdict = nil
         }
-        let marks = aspects[place] ?? []
         // What the cloud has never heard of is sent whole, whatever was agreed on before.
         guard let (content, extended) = try details(place, state, candidate.remote == nil ? nil : row, marks) else {
             candidate.verdict = .again

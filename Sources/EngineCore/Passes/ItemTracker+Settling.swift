@@ -102,6 +102,7 @@ extension ItemTracker {
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
+            if !sentAs.isEmpty { sentAs[key] = nil }
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {

@@ -39,6 +39,8 @@ package final class ItemTracker<View: DeviceView> {
     // MARK: What is on its way
 
     package var newItems = NewItems()
+    /// The items that files were sent as which had taken their names, until they are recorded as those.
+    package var sentAs: [InodeKey: ItemID] = [:]
     /// What was sent and not answered, as in the state database.
     package var sending: [ItemID: SentRevision] = [:]
     /// Items of which the server has refused what was sent under a revision that others may know: the next attempt takes a fresh one.

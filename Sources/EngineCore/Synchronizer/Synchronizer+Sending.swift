@@ -123,6 +123,10 @@ extension Synchronizer {
             )
         case .edit(let base):
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
+            if found.state.linkCount == 1, candidate.formerKey != nil {
+                // Should the answer be lost, it is known by its inode, wherever that goes.
+                tracker.sentAs[found.state.key] = candidate.id
+            }
             return .edit(
                 base: base,
                 content: content,

@@ -17,7 +17,9 @@ enum Schema {
         }
         guard version < FormatVersion.stateDatabase else { return }
         if version == 0 { try database.execute(sql: tables) }
-        try database.execute(sql: populationTables)
+        if version < 2 { try database.execute(sql: populationTables) }
+        // When it was sent, by the start of the machine.
+        if version < 3 { try database.execute(sql: "ALTER TABLE sending ADD COLUMN boot TEXT") }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }

@@ -1,5 +1,6 @@
 internal import GRDB
 internal import SQLiteRows
+internal import SystemPackage
 package import UbiquityModel
 
 /// What was sent and not answered yet. Written before a commit leaves: if its answer is lost, by a kill or a cut connection,
@@ -7,15 +8,19 @@ package import UbiquityModel
 extension StateDatabase {
     package func sending() throws(ReplicaError) -> [ItemID: SentRevision] {
         try reading { database in
-            let rows = try database.rows("SELECT item, revision, content FROM sending") { row in
-                (
-                    row.identifier(0, ItemKindTag.self), row.identifier(1, RevisionKindTag.self),
-                    row.blob(2).flatMap { ContentID(bytes: $0) }
-                )
-            }
+            let boot = MachineStart.id
             var sending: [ItemID: SentRevision] = [:]
-            for case (let item?, let revision?, let content) in rows {
-                sending[item] = SentRevision(revision: revision, content: content)
+            try database.step("SELECT item, revision, content, boot FROM sending", []) { row in
+                if let item = row.identifier(0, ItemKindTag.self),
+                    let revision = row.identifier(1, RevisionKindTag.self)
+                {
+                    sending[item] = SentRevision(
+                        revision: revision,
+                        content: row.blob(2).flatMap { ContentID(bytes: $0) },
+                        isDoubtful: row.isNull(3) || row.text(3) != boot
+                    )
+                }
+                return true
             }
             return sending
         }
@@ -23,15 +28,33 @@ extension StateDatabase {
 
     package func write(sending: [(item: ItemID, sent: SentRevision)]) throws(ReplicaError) {
         guard !sending.isEmpty else { return }
+        let boot: SQLValue = MachineStart.id.map { .text($0) } ?? .null
         try writing { database in
             for (item, sent) in sending {
                 try database.run(
-                    "INSERT OR REPLACE INTO sending (item, revision, content) VALUES (?, ?, ?)",
-                    [.identifier(item), .identifier(sent.revision), sent.content.map { .blob($0.bytes) } ?? .null]
+                    "INSERT OR REPLACE INTO sending (item, revision, content, boot) VALUES (?, ?, ?, ?)",
+                    [
+                        .identifier(item), .identifier(sent.revision), sent.content.map { .blob($0.bytes) } ?? .null,
+                        sent.isDoubtful ? .null : boot,
+                    ]
                 )
             }
         }
     }
+}
+
+/// Since when the machine runs: another id after each start, and on each machine.
+enum MachineStart {
+    /// `nil` where the kernel does not tell: then nothing of before is relied on.
+    static let id: String? = {
+        guard let file = try? FileDescriptor.open("/proc/sys/kernel/random/boot_id", .readOnly) else { return nil }
+        defer { try? file.close() }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count >= 36 else {
+            return nil
+        }
+        return String(decoding: bytes.prefix(36), as: UTF8.self)
+    }()
 }
 
 enum SendingTable {
