@@ -209,9 +209,8 @@ let package = Package(
         tests(
             "CloudServerTests",
             [
-                "CloudServer", "CloudClient", "CloudProtocol", "CatalogModel", "ChunkStore", "Chunking",
-                "UbiquityModel",
-                "TestSupport", logging,
+                "CloudServer", "CloudClient", "CloudProtocol", "CatalogModel", "CatalogStore", "ChunkStore", "Chunking",
+                "Reconciliation", "UbiquityModel", "TestSupport", logging,
             ]
         ),
         tests("SyncEngineTests", ["SyncEngine", "Replica", "UbiquityModel", logging]),

@@ -1,3 +1,4 @@
+package import Reconciliation
 package import UbiquityModel
 
 /// The server's catalogue: accounts, devices, containers, their items and versions, and where their chunks lie.
@@ -74,13 +75,54 @@ package protocol Catalog: Sendable {
     /// What an upload of these chunks would mean, asked before anything of it is stored.
     func intake(_ chunks: [ChunkSize], _ scope: Scope) async throws(CatalogError) -> Intake
     /// Records chunks that are durable in the chunk store. Those that are known already stay where they are.
-    func addChunks(_ chunks: [ChunkRecord], _ scope: Scope) async throws(CatalogError)
-    /// Indices of the chunks that are not in the cloud.
-    func missing(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [Int]
+    /// - Parameter renewed: Known ones that were sent again: see `Intake.waning`.
+    func addChunks(
+        _ chunks: [ChunkRecord],
+        renewed: [ChunkID],
+        _ scope: Scope,
+        now: Timestamp
+    ) async throws(CatalogError)
+    /// Indices of the chunks that are not in the cloud, or will soon not be.
+    func missing(_ chunks: [ChunkID], _ scope: Scope, now: Timestamp) async throws(CatalogError) -> [Int]
     /// Where the chunks lie; `nil` for unknown ones.
     func chunks(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [ChunkRecord?]
+
+    // What is kept no longer. Each step is short; who walks goes on where the last one ended.
+    /// Discards of some items' saved versions what the rules do not keep.
+    func discardVersions(
+        _ rules: RetentionRules,
+        after: ItemPosition?,
+        now: Timestamp
+    ) async throws(CatalogError) -> HousekeepingPage<ItemPosition>
+    /// Discards all versions of some items that were deleted in that time, in its order.
+    func discardDeleted(
+        in time: Range<Timestamp>,
+        after: TombstonePosition?,
+        now: Timestamp
+    ) async throws(CatalogError) -> HousekeepingPage<TombstonePosition>
+    /// Compares some candidates of a container with all that is referred to in it, and forgets those whose time has come.
+    func collectChunks(
+        after: ChunkPosition?,
+        now: Timestamp
+    ) async throws(CatalogError) -> HousekeepingPage<ChunkPosition>
 
     // The server's own settings
     func setting(_ name: String) async throws(CatalogError) -> String?
     func set(_ name: String, to value: String) async throws(CatalogError)
+}
+
+/// A catalogue whose chunks lie in packs that can be removed, once nothing in them is referred to.
+package protocol PackCatalog: Catalog {
+    /// Forgets some of what containers held that were removed before that.
+    /// - Returns: whether there is more of it.
+    func discardContainers(removedBefore until: Timestamp) async throws(CatalogError) -> Bool
+    /// Packs that this catalogue has forgotten chunks of, and how much of them it still leads to. May read all chunks' rows.
+    /// - Parameter now: from then on those are empty that nothing leads to.
+    func thinnedPacks(now: Timestamp) async throws(CatalogError) -> [PackUse]
+    /// What lies in a pack. May read all chunks' rows.
+    func chunks(in pack: UInt64) async throws(CatalogError) -> [PackedChunk]
+    /// They lie elsewhere from now on, those of them at least that are still where they were.
+    func moveChunks(_ moves: [(chunk: PackedChunk, to: ChunkRecord)]) async throws(CatalogError)
+    /// The pack is not there any more.
+    func forgetPack(_ pack: UInt64) async throws(CatalogError)
 }

@@ -13,6 +13,10 @@ package protocol ChunkStore: Sendable {
     ) async throws(ChunkStoreError) -> Value
     /// Whether the pack is there.
     func hasPack(_ pack: UInt64) -> Bool
+    /// The size of a pack in bytes; `nil` if it is not there, or may still be added to. Blocks on the disk.
+    func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64?
+    /// Removes a pack that nothing leads to, which is not being added to. Does nothing if it is not there.
+    func remove(_ pack: UInt64) async throws(ChunkStoreError)
     /// Finishes what was asked for; nothing more may be asked for then.
     func close() async
 }

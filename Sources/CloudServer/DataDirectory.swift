@@ -30,9 +30,12 @@ struct DataDirectory: Sendable {
         do throws(CatalogError) { return try SQLiteCatalog(path: file) } catch { throw .catalog(error) }
     }
 
-    func openChunks(url: String?) throws(ServerError) -> FolderChunkStore {
+    func openChunks(url: String?, packBytes: UInt64?) throws(ServerError) -> FolderChunkStore {
         let folder = try location(url, scheme: "folder:", fallback: "packs")
-        do throws(ChunkStoreError) { return try FolderChunkStore(folder: folder) } catch { throw .chunks(error) }
+        let limit = packBytes ?? FolderChunkStore.packLimit
+        do throws(ChunkStoreError) { return try FolderChunkStore(folder: folder, packLimit: limit) } catch {
+            throw .chunks(error)
+        }
     }
 
     private func location(_ url: String?, scheme: String, fallback: String) throws(ServerError) -> String {

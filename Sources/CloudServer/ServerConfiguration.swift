@@ -18,6 +18,8 @@ package struct ServerConfiguration: Sendable {
     package var now: @Sendable () -> Timestamp = Clock.now
     /// Feeds that have nothing to say send an empty page this often; `nil`: as the protocol says.
     package var signOfLife: Duration?
+    /// A pack of chunks is begun anew when it has passed so many bytes; `nil`: as the store says.
+    package var packBytes: UInt64?
 
     package init(
         dataDirectory: String,

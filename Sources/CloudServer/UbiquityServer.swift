@@ -27,7 +27,7 @@ package final class UbiquityServer: Sendable {
         self.configuration = configuration
         directory = try DataDirectory(configuration.dataDirectory)
         // First the chunks: their lock tells when another server is at work here.
-        chunks = try directory.openChunks(url: configuration.chunksURL)
+        chunks = try directory.openChunks(url: configuration.chunksURL, packBytes: configuration.packBytes)
         catalog = try directory.openCatalog(url: configuration.catalogURL)
         hub = FeedHub(signOfLife: configuration.signOfLife ?? CloudLimits.signOfLife)
     }
@@ -124,7 +124,8 @@ package final class UbiquityServer: Sendable {
             }
             await onReady(network.url)
         }
-        return [listener] + (door.map { [$0] } ?? []) + [FeedCloser(hub: hub)]
+        let housekeeping = Housekeeping(catalog: catalog, chunks: chunks, now: configuration.now, logger: logger)
+        return [listener, housekeeping] + (door.map { [$0] } ?? []) + [FeedCloser(hub: hub)]
     }
 }
 

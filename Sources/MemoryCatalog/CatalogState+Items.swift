@@ -6,17 +6,17 @@ package import UbiquityModel
 extension CatalogState {
     package mutating func commit(_ request: CommitRequest, _ scope: Scope) throws(CatalogError) -> CommitAnswer {
         let (access, number) = try authorizeWriting(scope)
-        let fits = add(request.chunks, container: number, account: access.account)
+        let added = add(request.chunks, container: number, account: access.account)
         let context = CommitContext(
             device: access.deviceName,
             now: request.now,
             deviceClock: request.deviceClock,
-            isQuotaExceeded: request.isQuotaExceeded || !fits
+            isQuotaExceeded: request.isQuotaExceeded || added == nil
         )
         // The first commit after a session also tells that its nonce has arrived.
         devices[scope.token]?.formerNonce = nil
         let former = self[container: number].head
-        let outcomes = self[container: number].commit(request.entries, context)
+        let outcomes = self[container: number].commit(request.entries, added: added ?? [], context)
         let head = self[container: number].head
         return CommitAnswer(
             outcomes: outcomes,

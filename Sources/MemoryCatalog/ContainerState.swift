@@ -23,8 +23,14 @@ struct ContainerState: Sendable {
     /// Every content that an item has or had.
     private(set) var revisions: [RevisionID: StoredRevision] = [:]
     private(set) var revisionsOfItems: [ItemID: [RevisionID]] = [:]
+    /// When each got its kind, by the server's clock.
+    private(set) var since: [RevisionID: Timestamp] = [:]
     private(set) var contents: [ContentID: Manifest] = [:]
     private(set) var chunks: [ChunkID: ChunkRecord] = [:]
+    /// Chunks that nothing refers to, and until when devices are told that they are here.
+    private(set) var candidates: [ChunkID: Timestamp] = [:]
+    /// Chunks that the commit under way has named.
+    private var named: Set<ChunkID> = []
     /// Of the chunks, before compression.
     private(set) var bytes: Int64 = 0
     private var operations: Set<OperationID> = []
@@ -34,7 +40,14 @@ struct ContainerState: Sendable {
         self.info = info
     }
 
-    mutating func commit(_ entries: [CommitRequest.Entry], _ context: CommitContext) -> [OperationOutcome] {
+    /// - Parameter added: chunks that came along and were not known before.
+    mutating func commit(
+        _ entries: [CommitRequest.Entry],
+        added: [ChunkID],
+        _ context: CommitContext
+    ) -> [OperationOutcome] {
+        named = []
+        defer { offer(added.filter { !named.contains($0) }, now: context.now) }
         var batch = CommitBatch(after: head.counter, context: context)
         var outcomes = [OperationOutcome]()
         outcomes.reserveCapacity(entries.count)
@@ -59,6 +72,16 @@ struct ContainerState: Sendable {
     mutating func add(_ new: [ChunkID: ChunkRecord], bytes: Int64) {
         chunks.merge(new) { known, _ in known }
         self.bytes += bytes
+    }
+
+    /// Nothing refers to them, yet: they are offered for a while.
+    mutating func offer(_ chunks: some Sequence<ChunkID>, now: Timestamp) {
+        for chunk in chunks { candidates[chunk] = now.after(ChunkCollection.uploadLifetime) }
+    }
+
+    /// Whether devices are told that it is not here.
+    func lacks(_ chunk: ChunkID, now: Timestamp) -> Bool {
+        chunks[chunk] == nil || candidates[chunk].map { $0 <= now } ?? false
     }
 }
 
@@ -130,8 +153,13 @@ extension ContainerState: CommitStore {
         items[item.id] = StoredItem(item: item, deletion: deletion)
         precondition(item.position == UInt64(log.count) + 1, "log positions follow each other")
         log.append(item.id)
-        for revision in change.revisions { put(revision) }
-        if let content = change.content, contents[content.id] == nil { contents[content.id] = content.manifest }
+        for revision in change.revisions { put(revision, now: context.now) }
+        guard let content = change.content, contents[content.id] == nil else { return }
+        contents[content.id] = content.manifest
+        for entry in content.manifest.entries {
+            candidates[entry.chunk] = nil
+            named.insert(entry.chunk)
+        }
     }
 
     private mutating func leave(_ item: RemoteItem) {
@@ -154,12 +182,95 @@ extension ContainerState: CommitStore {
         }
     }
 
-    private mutating func put(_ revision: StoredRevision) {
+    private mutating func put(_ revision: StoredRevision, now: Timestamp) {
         let id = revision.version.revision
+        since[id] = now
         if let former = revisions.updateValue(revision, forKey: id) {
             precondition(former.item == revision.item, "the rules gave a revision to another item")
         } else {
             revisionsOfItems[revision.item, default: []].append(id)
         }
+    }
+}
+
+// MARK: What is kept no longer
+
+extension ContainerState {
+    /// Items with saved versions, in order.
+    func itemsWithSavedVersions(after: ItemID?) -> [ItemID] {
+        let items = Set(revisions.values.lazy.filter { $0.version.kind == .saved && !$0.isDiscarded }.map(\.item))
+        return items.filter { item in after.map { $0 < item } ?? true }.sorted()
+    }
+
+    /// In the order of their deletion.
+    func tombstones(in time: Range<Timestamp>, after: DeletedPosition?) -> [(item: ItemID, position: DeletedPosition)] {
+        let found = items.values.compactMap { stored -> (item: ItemID, position: DeletedPosition)? in
+            guard let deletion = stored.deletion, time.contains(deletion.time) else { return nil }
+            let position = DeletedPosition(deleted: deletion.time, position: stored.item.position)
+            if let after, (position.deleted, position.position) <= (after.deleted, after.position) { return nil }
+            return (stored.item.id, position)
+        }
+        return found.sorted {
+            ($0.position.deleted, $0.position.position) < ($1.position.deleted, $1.position.position)
+        }
+    }
+
+    /// - Returns: how many versions are kept no longer.
+    mutating func discardVersions(of item: ItemID, _ rules: RetentionRules, now: Timestamp) -> Int {
+        let saved = kept(of: item).filter { $0.version.kind == .saved }.map { revision in
+            RetainedVersion(
+                revision: revision.version.revision,
+                edited: revision.version.edited,
+                since: since[revision.version.revision] ?? now,
+                isResolved: revision.isResolved
+            )
+        }
+        let discarded = rules.discarded(among: saved, now: now)
+        for revision in discarded { discard(revision, now: now) }
+        return discarded.count
+    }
+
+    mutating func discardAllVersions(of item: ItemID, now: Timestamp) -> Int {
+        let discarded = kept(of: item).map(\.version.revision)
+        for revision in discarded { discard(revision, now: now) }
+        items[item]?.item.conflicts = []
+        return discarded.count
+    }
+
+    private func kept(of item: ItemID) -> [StoredRevision] {
+        (revisionsOfItems[item] ?? []).compactMap { revisions[$0] }.filter { !$0.isDiscarded }
+    }
+
+    private mutating func discard(_ id: RevisionID, now: Timestamp) {
+        guard let content = revisions[id]?.version.content else { return }
+        revisions[id]?.isDiscarded = true
+        revisions[id]?.version.kind = .saved
+        guard !revisions.values.contains(where: { $0.version.content == content && !$0.isDiscarded }),
+            let manifest = contents.removeValue(forKey: content)
+        else { return }
+        for entry in manifest.entries where chunks[entry.chunk] != nil && candidates[entry.chunk] == nil {
+            candidates[entry.chunk] = now
+        }
+    }
+
+    /// Candidates in order.
+    func candidates(after: ChunkID?) -> [ChunkID] {
+        candidates.keys.filter { chunk in after.map { $0 < chunk } ?? true }.sorted()
+    }
+
+    /// - Returns: how many chunks are not here any more.
+    mutating func collect(_ chunks: [ChunkID], now: Timestamp) -> Int {
+        let referred = Set(contents.values.lazy.flatMap { $0.entries.lazy.map(\.chunk) })
+        var count = 0
+        for chunk in chunks {
+            if referred.contains(chunk) {
+                candidates[chunk] = nil
+            } else if let offered = candidates[chunk], offered.after(ChunkCollection.answerLifetime) <= now {
+                candidates[chunk] = nil
+                bytes -= Int64(self.chunks.removeValue(forKey: chunk)?.length ?? 0)
+                count += 1
+            }
+        }
+        return count
     }
 }

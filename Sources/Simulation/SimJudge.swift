@@ -22,6 +22,7 @@ struct SimJudge {
             guard isSettled else { return world.fail("not settled: \(unsettled())") }
             try compareTrees()
             try balance()
+            try discard()
             for _ in 0..<(try world.cloud.conflicts()) { world.count(.conflicts) }
         } catch {
             world.fail("the cloud does not answer: \(error)")
@@ -190,6 +191,23 @@ struct SimJudge {
     }
 
     // MARK: No byte lost
+
+    /// What is kept no longer is gone from the cloud some day, and nothing else.
+    private func discard() throws {
+        guard world.failure == nil else { return }
+        for revision in world.ledger.unseen.sorted() {
+            world.ledger.destroy(try world.cloud.tokens(of: revision) ?? [])
+        }
+        try world.cloud.discard(.standard, after: .days(2))
+        // Of an exchange, or a file that was renamed over another, a device whose disk became another one may have sent half: then the
+        // other half is a saved version, or recently deleted.
+        if world.counts[.backupsRestored] == nil, world.counts[.disksCloned] == nil { try balance() }
+        if let failure = world.failure { return world.failAgain("days later: \(failure)") }
+        try world.cloud.discard(.standard, after: .days(400))
+        try compareTrees()
+        if let item = try world.cloud.brokenItem() { world.fail("\(item.place.name) is not whole any more") }
+        if let failure = world.failure { world.failAgain("years later: \(failure)") }
+    }
 
     private func balance() throws {
         let kept = try world.cloud.kept()

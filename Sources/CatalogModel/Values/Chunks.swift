@@ -38,12 +38,15 @@ package struct Intake: Hashable, Sendable {
     package var container: CatalogContainer
     /// Those that are not in the cloud yet.
     package var unknown: Set<ChunkID>
+    /// Known ones that nothing refers to: sent again, they are to be renewed.
+    package var waning: Set<ChunkID>
     /// The unknown ones would pass the account's quota.
     package var isQuotaExceeded: Bool
 
-    package init(container: CatalogContainer, unknown: Set<ChunkID>, isQuotaExceeded: Bool) {
+    package init(container: CatalogContainer, unknown: Set<ChunkID>, waning: Set<ChunkID>, isQuotaExceeded: Bool) {
         self.container = container
         self.unknown = unknown
+        self.waning = waning
         self.isQuotaExceeded = isQuotaExceeded
     }
 }

@@ -1,6 +1,7 @@
 internal import CatalogModel
 internal import FoundationEssentials
 internal import GRDB
+internal import Reconciliation
 internal import SQLiteRows
 internal import UbiquityModel
 
@@ -91,10 +92,16 @@ enum ItemRows {
         WHERE container = ? AND id = ?
         """
 
-    static let revisionColumns = "id, kind, content, size, edited, modified, device, name, item, base"
+    static let revisionColumns = "id, kind, content, size, edited, modified, device, name, item, base, resolved"
+    /// In the place of a kind: the content is kept no longer.
+    static let discardedKind: Int64 = 3
 
-    static func revision(_ row: Row) throws -> StoredVersion {
-        guard let kind = ItemVersion.Kind(rawValue: try row.value(1)) else { throw row.damaged(1) }
+    static func revision(_ row: Row) throws -> StoredRevision {
+        let stored: Int64 = try row.value(1)
+        let isDiscarded = stored == discardedKind
+        guard let kind = isDiscarded ? .saved : UInt8(exactly: stored).flatMap(ItemVersion.Kind.init) else {
+            throw row.damaged(1)
+        }
         let version = ItemVersion(
             revision: try row.identifier(0),
             kind: kind,
@@ -105,13 +112,13 @@ enum ItemRows {
             device: try row.value(6),
             name: try row.name(7)
         )
-        return StoredVersion(version: version, item: try row.identifier(8), base: try row.optionalIdentifier(9))
-    }
-
-    struct StoredVersion {
-        var version: ItemVersion
-        var item: ItemID
-        var base: RevisionID?
+        return StoredRevision(
+            item: try row.identifier(8),
+            version: version,
+            base: try row.optionalIdentifier(9),
+            isResolved: try row.value(10) != 0,
+            isDiscarded: isDiscarded
+        )
     }
 
     /// Unresolved conflict versions, oldest first.

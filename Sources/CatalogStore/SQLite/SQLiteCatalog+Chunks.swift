@@ -1,5 +1,6 @@
 package import CatalogModel
 internal import GRDB
+internal import Reconciliation
 internal import SQLiteRows
 package import UbiquityModel
 
@@ -8,32 +9,49 @@ extension SQLiteCatalog {
         try await read { db in
             let (access, container) = try db.authorizeWriting(scope)
             var unknown = Set<ChunkID>()
+            var waning = Set<ChunkID>()
             var bytes: Int64 = 0
             for chunk in chunks where !unknown.contains(chunk.chunk) {
-                if try db.hasChunk(chunk.chunk, container: container.number) { continue }
+                if try db.hasChunk(chunk.chunk, container: container.number) {
+                    if try db.offered(chunk.chunk, container: container.number) != nil { waning.insert(chunk.chunk) }
+                    continue
+                }
                 unknown.insert(chunk.chunk)
                 bytes += Int64(chunk.length)
             }
             let room = bytes == 0 ? nil : try db.room(account: access.account)
-            return Intake(container: container, unknown: unknown, isQuotaExceeded: room.map { bytes > $0 } ?? false)
+            return Intake(
+                container: container,
+                unknown: unknown,
+                waning: waning,
+                isQuotaExceeded: room.map { bytes > $0 } ?? false
+            )
         }
     }
 
-    package func addChunks(_ chunks: [ChunkRecord], _ scope: Scope) async throws(CatalogError) {
+    package func addChunks(
+        _ chunks: [ChunkRecord],
+        renewed: [ChunkID],
+        _ scope: Scope,
+        now: Timestamp
+    ) async throws(CatalogError) {
         try await write { db in
             let (access, container) = try db.authorizeWriting(scope)
-            guard try db.add(chunks, container: container.number, account: access.account) else {
+            guard let added = try db.add(chunks, container: container.number, account: access.account) else {
                 throw CatalogError.quotaExceeded
             }
+            let waning = try renewed.filter { try db.offered($0, container: container.number) != nil }
+            try db.offer(added + waning, container: container.number, now: now)
         }
     }
 
-    package func missing(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [Int] {
+    package func missing(_ chunks: [ChunkID], _ scope: Scope, now: Timestamp) async throws(CatalogError) -> [Int] {
         try await read { db in
             let container = try db.authorize(scope).container.number
             var result = [Int]()
-            for (index, chunk) in chunks.enumerated() where try !db.hasChunk(chunk, container: container) {
-                result.append(index)
+            for (index, chunk) in chunks.enumerated() {
+                let isOffered = try db.offered(chunk, container: container).map { $0 > now } ?? true
+                if try !isOffered || !db.hasChunk(chunk, container: container) { result.append(index) }
             }
             return result
         }
@@ -67,10 +85,29 @@ extension Database {
         )
     }
 
-    /// Records the chunks. `false`, and nothing is recorded, if they would pass the account's quota.
-    func add(_ chunks: [ChunkRecord], container: Int64, account: Int64) throws -> Bool {
-        guard !chunks.isEmpty else { return true }
-        var fits = true
+    /// Until when devices are told that the chunk is here; `nil` unless nothing refers to it.
+    func offered(_ chunk: ChunkID, container: Int64) throws -> Timestamp? {
+        try row(
+            "SELECT offered FROM candidates WHERE container = ? AND id = ?",
+            [.integer(container), .blob(chunk.bytes)]
+        ) { $0.time(0) }
+    }
+
+    /// Nothing refers to them, yet: they are offered for a while.
+    func offer(_ chunks: [ChunkID], container: Int64, now: Timestamp) throws {
+        let offered = now.after(ChunkCollection.uploadLifetime).nanoseconds
+        for chunk in chunks {
+            try run(
+                "INSERT OR REPLACE INTO candidates (container, id, offered) VALUES (?, ?, ?)",
+                [.integer(container), .blob(chunk.bytes), .integer(offered)]
+            )
+        }
+    }
+
+    /// Records the chunks. Returns the new ones; `nil`, and nothing is recorded, if they would pass the account's quota.
+    func add(_ chunks: [ChunkRecord], container: Int64, account: Int64) throws -> [ChunkID]? {
+        guard !chunks.isEmpty else { return [] }
+        var added: [ChunkID]? = []
         try inSavepoint {
             var bytes: Int64 = 0
             let sql = """
@@ -86,15 +123,18 @@ extension Database {
                         .integer(Int64(bitPattern: chunk.offset)), .integer(Int64(chunk.recordLength)),
                     ]
                 )
-                if changesCount > 0 { bytes += Int64(chunk.length) }
+                if changesCount > 0 {
+                    bytes += Int64(chunk.length)
+                    added?.append(chunk.chunk)
+                }
             }
             if bytes > 0, let room = try room(account: account), bytes > room {
-                fits = false
+                added = nil
                 return .rollback
             }
             try run("UPDATE containers SET bytes = bytes + ? WHERE number = ?", [bytes, container])
             return .commit
         }
-        return fits
+        return added
     }
 }

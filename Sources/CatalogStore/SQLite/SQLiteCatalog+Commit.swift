@@ -7,17 +7,19 @@ extension SQLiteCatalog {
     package func commit(_ request: CommitRequest, _ scope: Scope) async throws(CatalogError) -> CommitAnswer {
         try await write { db in
             let (access, container) = try db.authorizeWriting(scope)
-            let fits = try db.add(request.chunks, container: container.number, account: access.account)
+            let added = try db.add(request.chunks, container: container.number, account: access.account)
             let context = CommitContext(
                 device: access.deviceName,
                 now: request.now,
                 deviceClock: request.deviceClock,
-                isQuotaExceeded: request.isQuotaExceeded || !fits
+                isQuotaExceeded: request.isQuotaExceeded || added == nil
             )
             let head = try db.head(container: container.number)
             var batch = CommitBatch(after: head.counter, context: context)
-            var store = SQLiteCommitStore(db: db, container: container.number)
+            var store = try SQLiteCommitStore(db: db, container: container.number)
             let outcomes = try request.entries.map { try batch.perform($0, in: &store) }
+            let named = store.named
+            try db.offer((added ?? []).filter { !named.contains($0) }, container: container.number, now: request.now)
             // The first commit after a session also tells that its nonce has arrived.
             try db.forgetFormerNonce(of: access.device)
             let position = head.following(batch.log)

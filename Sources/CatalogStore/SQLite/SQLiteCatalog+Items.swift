@@ -1,6 +1,7 @@
 package import CatalogModel
 internal import FoundationEssentials
 internal import GRDB
+internal import Reconciliation
 internal import SQLiteRows
 package import UbiquityModel
 
@@ -68,7 +69,8 @@ extension SQLiteCatalog {
             }
             var result = [ItemVersion]()
             let sql = """
-                SELECT \(ItemRows.revisionColumns) FROM revisions WHERE container = ? AND item = ?
+                SELECT \(ItemRows.revisionColumns) FROM revisions
+                WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
                 ORDER BY kind, edited DESC, id
                 """
             try db.each(sql, [container, item.blob]) { row in result.append(try ItemRows.revision(row).version) }

@@ -8,6 +8,16 @@ internal import UbiquityModel
 struct SQLiteCommitStore: CommitStore {
     let db: Database
     let container: Int64
+    /// Whether there are chunks that a commit may have to take off that list.
+    private let hasCandidates: Bool
+    /// Chunks of contents that were new to the container.
+    private(set) var named: Set<ChunkID> = []
+
+    init(db: Database, container: Int64) throws {
+        self.db = db
+        self.container = container
+        hasCandidates = try db.exists("SELECT 1 FROM candidates WHERE container = ? LIMIT 1", [.integer(container)])
+    }
 
     func item(_ id: ItemID) throws -> RemoteItem? {
         let sql = "SELECT \(ItemRows.columns) FROM items WHERE container = ? AND id = ?"
@@ -20,8 +30,7 @@ struct SQLiteCommitStore: CommitStore {
     func revision(_ id: RevisionID) throws -> StoredRevision? {
         let sql = "SELECT \(ItemRows.revisionColumns) FROM revisions WHERE container = ? AND id = ?"
         guard let row = try db.first(sql, [container, id.blob]) else { return nil }
-        let stored = try ItemRows.revision(row)
-        return StoredRevision(item: stored.item, version: stored.version, base: stored.base)
+        return try ItemRows.revision(row)
     }
 
     func holder(of place: Place) throws -> ItemID? {
@@ -45,7 +54,7 @@ struct SQLiteCommitStore: CommitStore {
         let known = "SELECT manifest = ? FROM contents WHERE container = ? AND id = ?"
         let values: [SQLValue] = [.blob(manifest.encoded), .integer(container), .blob(content.bytes)]
         if let isSame = try db.row(known, values, { $0.integer(0) != 0 }) {
-            // A content that was committed once is whole: nothing of it is ever dropped while its manifest is here. Its name
+            // A content that was committed is whole: nothing of it is ever collected while its manifest is here. Its name
             // comes from the chunks' names alone: their lengths are compared here.
             return isSame ? .whole : .contradicted
         }
@@ -81,7 +90,7 @@ struct SQLiteCommitStore: CommitStore {
         )
     }
 
-    func write(_ change: CommitChange, _ context: CommitContext) throws {
+    mutating func write(_ change: CommitChange, _ context: CommitContext) throws {
         let item = change.item
         let exists = try db.exists(
             "SELECT 1 FROM items WHERE container = ? AND id = ?",
@@ -89,31 +98,44 @@ struct SQLiteCommitStore: CommitStore {
         )
         let deleted = item.isDeleted ? (at: context.now, by: context.device) : nil
         try ItemRows.put(item, container: container, exists: exists, deleted: deleted, db)
-        for revision in change.revisions { try put(revision) }
-        if let content = change.content {
+        for revision in change.revisions { try put(revision, now: context.now) }
+        if let content = change.content { try put(content) }
+    }
+
+    private mutating func put(_ content: CommitChange.NewContent) throws {
+        try db.run(
+            "INSERT INTO contents (container, id, manifest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [.integer(container), .blob(content.id.bytes), .blob(content.manifest.encoded)]
+        )
+        guard db.changesCount == 1 else { return }
+        for entry in content.manifest.entries where named.insert(entry.chunk).inserted && hasCandidates {
             try db.run(
-                "INSERT INTO contents (container, id, manifest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                [.integer(container), .blob(content.id.bytes), .blob(content.manifest.encoded)]
+                "DELETE FROM candidates WHERE container = ? AND id = ?",
+                [.integer(container), .blob(entry.chunk.bytes)]
             )
         }
     }
 
-    private func put(_ revision: StoredRevision) throws {
+    private func put(_ revision: StoredRevision, now: Timestamp) throws {
         let version = revision.version
+        let kind = revision.isDiscarded ? ItemRows.discardedKind : Int64(version.kind.rawValue)
         try db.run(
             """
-            INSERT INTO revisions (container, id, item, kind, base, content, size, edited, modified, device, name)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO revisions
+                (container, id, item, kind, base, content, size, edited, modified, device, name, since, resolved)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (container, id) DO UPDATE SET
                 kind = excluded.kind, base = excluded.base, content = excluded.content, size = excluded.size,
-                edited = excluded.edited, modified = excluded.modified, device = excluded.device, name = excluded.name
+                edited = excluded.edited, modified = excluded.modified, device = excluded.device, name = excluded.name,
+                since = excluded.since, resolved = excluded.resolved
                 WHERE item = excluded.item
             """,
             [
                 .integer(container), .identifier(version.revision), .identifier(revision.item),
-                .integer(Int64(version.kind.rawValue)), revision.base.map { .identifier($0) } ?? .null,
+                .integer(kind), revision.base.map { .identifier($0) } ?? .null,
                 .blob(version.content.bytes), .integer(version.size), .integer(version.edited.nanoseconds),
                 .integer(version.modified.nanoseconds), .text(version.device), .blob(version.name.bytes),
+                .integer(now.nanoseconds), .integer(revision.isResolved ? 1 : 0),
             ]
         )
         // The rules refuse it; a revision that changed its item would be lost to the other.

@@ -7,18 +7,40 @@ enum Schema {
     static func migrate(_ db: Database) throws {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard version <= Int(FormatVersion.catalog) else { throw CatalogError.tooNew(format: version) }
-        guard version == 0 else { return }
+        guard version < Int(FormatVersion.catalog) else { return }
         try db.inTransaction(.immediate) {
-            // Another process may have made the tables between the look and the lock.
-            if try Int.fetchOne(db, sql: "PRAGMA user_version") == 0 {
-                for statement in statements { try db.execute(sql: statement) }
-                try db.execute(sql: "PRAGMA user_version = \(FormatVersion.catalog)")
-            }
+            // Another process may have done it between the look and the lock.
+            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            if version < 1 { for statement in tables { try db.execute(sql: statement) } }
+            if version < 2 { for statement in housekeeping { try db.execute(sql: statement) } }
+            try db.execute(sql: "PRAGMA user_version = \(FormatVersion.catalog)")
             return .commit
         }
     }
 
-    private static let statements = [
+    /// Version 2: what is kept no longer, and chunks that nothing refers to.
+    private static let housekeeping = [
+        // When the revision got its kind. Of those that were there already it counts from now on: this is the one place where the
+        // catalogue asks for the time.
+        "ALTER TABLE revisions ADD COLUMN since INTEGER NOT NULL DEFAULT 0",
+        "UPDATE revisions SET since = CAST(strftime('%s', 'now') AS INTEGER) * 1000000000",
+        "ALTER TABLE revisions ADD COLUMN resolved INTEGER NOT NULL DEFAULT 0",
+        "CREATE INDEX revisions_content ON revisions (container, content)",
+        "CREATE INDEX revisions_saved ON revisions (container, item) WHERE kind = 2",
+        // Chunks that nothing refers to, and until when devices are told that they are here.
+        """
+        CREATE TABLE candidates (
+            container INTEGER NOT NULL,
+            id BLOB NOT NULL,
+            offered INTEGER NOT NULL,
+            PRIMARY KEY (container, id)
+        ) WITHOUT ROWID
+        """,
+        // Packs that chunks were collected from, since when nothing leads to them, and whether some of their chunks lie elsewhere now.
+        "CREATE TABLE packs (number INTEGER PRIMARY KEY NOT NULL, emptied INTEGER, moved INTEGER NOT NULL)",
+    ]
+
+    private static let tables = [
         """
         CREATE TABLE settings (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID
         """,
@@ -109,7 +131,7 @@ enum Schema {
         """,
         "CREATE INDEX items_announced ON items (container, parent) WHERE deleted IS NULL AND announced = 1",
         "CREATE INDEX items_deleted ON items (container, deleted, position) WHERE deleted IS NOT NULL",
-        // Every content that an item has or had. kind: 0 current, 1 conflict, 2 saved.
+        // Every content that an item has or had. kind: 0 current, 1 conflict, 2 saved, 3 an ancestor whose content is discarded.
         """
         CREATE TABLE revisions (
             container INTEGER NOT NULL,

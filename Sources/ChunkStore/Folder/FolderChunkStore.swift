@@ -65,6 +65,20 @@ package final class FolderChunkStore: ChunkStore {
 
     package func hasPack(_ pack: UInt64) -> Bool { folder.contains(pack) }
 
+    package func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64? {
+        let folder = folder
+        return try await read { _ throws(ChunkStoreError) in
+            folder.isClosed(pack) ? try folder.open(pack, forWriting: false).size() : nil
+        }
+    }
+
+    package func remove(_ pack: UInt64) async throws(ChunkStoreError) {
+        let folder = folder
+        try await read { _ throws(ChunkStoreError) in
+            if folder.isClosed(pack) { try folder.remove(pack) }
+        }
+    }
+
     package func close() async {
         state.withLock { $0.isClosed = true }
         await withCheckedContinuation { continuation in

@@ -68,6 +68,30 @@ final class PackFolder: Sendable {
 
     func contains(_ number: UInt64) -> Bool { state.withLock { $0.numbers.contains(number) } }
 
+    /// Whether it is there, and not the newest: only that is added to, and it stays, so that no number is used twice.
+    func isClosed(_ number: UInt64) -> Bool {
+        state.withLock { state in
+            state.numbers.contains(number) && state.numbers.contains { $0 > number }
+        }
+    }
+
+    func remove(_ number: UInt64) throws(ChunkStoreError) {
+        // Who reads from it goes on with the open file.
+        let open = state.withLock { state -> OpenFile? in
+            state.numbers.remove(number)
+            return state.open.firstIndex { $0.number == number }.map { state.open.remove(at: $0).file }
+        }
+        withExtendedLifetime(open) {}
+        if unlink(path(number)) != 0 {
+            let code = errno
+            if code != ENOENT {
+                state.withLock { _ = $0.numbers.insert(number) }
+                try ChunkStoreError.check(-code, "removing \(path(number))")
+            }
+        }
+        try directory.synchronize()
+    }
+
     /// A new, empty and durable pack.
     func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
         let (number, isOver) = state.withLock { $0.numbers.max() ?? 0 }.addingReportingOverflow(1)

@@ -8,6 +8,8 @@ extension CloudService {
     struct TakenChunks {
         /// Durable in the chunk store, not in the catalogue yet.
         var records: [ChunkRecord] = []
+        /// In the cloud already, and not referred to any more.
+        var waning: [ChunkID] = []
         var key: ContainerKey
         /// Nothing was stored: it would pass the quota.
         var isQuotaExceeded = false
@@ -22,6 +24,7 @@ extension CloudService {
         }
         var taken = TakenChunks(key: key, isQuotaExceeded: intake.isQuotaExceeded)
         guard !intake.isQuotaExceeded else { return taken }
+        taken.waning = Array(intake.waning)
         var awaited = intake.unknown
         var fresh = [ChunkFrame]()
         for frame in frames where awaited.remove(frame.chunk) != nil {

@@ -3,13 +3,11 @@ internal import ChunkStore
 internal import CloudProtocol
 internal import Hummingbird
 internal import HummingbirdCore
+internal import Reconciliation
 internal import UbiquityModel
 
 /// Questions about items: changes, manifests, wholeness, versions, recently deleted.
 extension CloudService {
-    /// Recently deleted is what was deleted in the last 30 days.
-    private static let recentlyNanoseconds: Int64 = 30 * 86_400 * 1_000_000_000
-
     private static let deletedPerPage = 1024
 
     func addItemRoutes(_ router: Router<CloudRequestContext>) {
@@ -90,7 +88,7 @@ extension CloudService {
 
     private func deleted(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
-        let since = Timestamp(nanoseconds: now().nanoseconds - Self.recentlyNanoseconds)
+        let since = now().before(RetentionRules.standard.deleted)
         let page = try await catalog.deleted(
             scope,
             since: since,

@@ -29,7 +29,7 @@ extension CloudService {
         try check(count: asked.chunks.count, of: "chunks")
         let ids = try ChunkID.list(wire: asked.chunks, "a chunk's id")
         var answer = WireHaveResponse()
-        answer.missing = try await catalog.missing(ids, scope).map { UInt32($0) }
+        answer.missing = try await catalog.missing(ids, scope, now: now()).map { UInt32($0) }
         return try .message(answer)
     }
 
@@ -67,7 +67,9 @@ extension CloudService {
         guard !frames.isEmpty else { return 0 }
         let taken = try await take(frames, scope)
         guard !taken.isQuotaExceeded else { throw CatalogError.quotaExceeded }
-        if !taken.records.isEmpty { try await catalog.addChunks(taken.records, scope) }
+        if !taken.records.isEmpty || !taken.waning.isEmpty {
+            try await catalog.addChunks(taken.records, renewed: taken.waning, scope, now: now())
+        }
         return frames.count
     }
 

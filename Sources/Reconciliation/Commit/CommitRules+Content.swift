@@ -152,7 +152,8 @@ extension CommitRules {
         let replaced = seen?.version.kind == .conflict ? seen : nil
         if content == currentContent { return try agree(existing, replacing: replaced) }
         let followsCurrent = base == current.revision
-        if !followsCurrent, let seen, try hasSeen(content, from: seen) { return .answer(.committed(existing)) }
+        // It has not changed since. (Back to what it was before that is an edit: somebody has brought an earlier content back.)
+        if !followsCurrent, seen?.version.content == content { return .answer(.committed(existing)) }
         if !followsCurrent, try wasMade(content, since: base, before: current.revision, of: existing.id) {
             return .answer(.committed(existing))
         }
@@ -293,20 +294,6 @@ extension CommitRules {
     private func seenRevision(_ base: RevisionID?, of item: ItemID) throws(View.Failure) -> StoredRevision? {
         guard let base, let revision = try view.revision(base), revision.item == item else { return nil }
         return revision
-    }
-
-    /// Whether the author of an edit had that content before: in the revision that he had seen, or one that it was based on.
-    private func hasSeen(_ content: ContentID, from seen: StoredRevision) throws(View.Failure) -> Bool {
-        if seen.version.content == content { return true }
-        // Going on from a loser, an earlier content is a decision of its author, not an old state.
-        if seen.version.kind == .conflict { return false }
-        var next = seen.base
-        for _ in 0..<100 {
-            guard let id = next, let revision = try view.revision(id), revision.item == seen.item else { return false }
-            if revision.version.content == content { return true }
-            next = revision.base
-        }
-        return false
     }
 
     /// Whether what is current was made from that content: the same edit on both sides, after which the other side went on. So also of a

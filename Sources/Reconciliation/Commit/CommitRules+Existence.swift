@@ -42,6 +42,9 @@ extension CommitRules {
         guard var item = try view.item(id) else { return .answer(.noSuchItem) }
         guard item.isDeleted else { return .answer(.committed(item)) }
         guard !item.isAnnounced else { return .answer(.invalid("its content never reached the cloud")) }
+        if case .file(let file) = item.content, try view.revision(file.revision)?.isDiscarded ?? false {
+            return .answer(.invalid("it was deleted too long ago: its content is not kept any more"))
+        }
         var wanted = item.place
         wanted.parent = try nearestLiveFolder(item.place.parent)
         guard let place = try freePlace(wanted, for: id) else { return .answer(.invalid("no name is free for it")) }

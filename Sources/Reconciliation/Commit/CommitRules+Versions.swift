@@ -13,16 +13,19 @@ extension CommitRules {
         item.conflicts.removeAll { settled.contains($0) }
         var writes = [StoredRevision]()
         for version in settled where version.revision != winner {
-            if let revision = try stored(version, as: .saved) { writes.append(revision) }
+            guard var revision = try stored(version, as: .saved) else { continue }
+            revision.isResolved = true
+            writes.append(revision)
         }
         if let winner, winner != item.content.revision {
-            guard var chosen = try view.revision(winner), chosen.item == id else {
+            guard var chosen = try kept(winner, of: id) else {
                 return .answer(.invalid("the item has no version \(winner)"))
             }
             // Resolved elsewhere meanwhile, and differently: two edits of one base, of which this is the later.
             let isContested = chosen.version.kind != .conflict && !versions.isEmpty && settled.isEmpty
             if let former = try displaced(from: &item, seen: base, isContested: isContested) { writes.append(former) }
             chosen.version.kind = .current
+            chosen.isResolved = false
             chosen.version.name = item.place.name
             writes.append(chosen)
             put(chosen.version, into: &item, edited: context.now)
@@ -42,7 +45,7 @@ extension CommitRules {
     ) throws(View.Failure) -> CommitDecision {
         guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
         guard item.content != .folder else { return .answer(.invalid("a folder has no versions")) }
-        guard let source = try view.revision(version), source.item == id else {
+        guard let source = try kept(version, of: id) else {
             return .answer(.invalid("the item has no version \(version)"))
         }
         if let known = try view.revision(new) {
@@ -62,6 +65,7 @@ extension CommitRules {
         restored.base = item.content.revision
         restored.version.revision = new
         restored.version.kind = .current
+        restored.isResolved = false
         restored.version.edited = edited
         restored.version.device = context.device
         restored.version.name = item.place.name
@@ -78,6 +82,12 @@ extension CommitRules {
     }
 
     // MARK: Helpers
+
+    /// A version of the item whose content is still there.
+    private func kept(_ revision: RevisionID, of item: ItemID) throws(View.Failure) -> StoredRevision? {
+        guard let stored = try view.revision(revision), stored.item == item, !stored.isDiscarded else { return nil }
+        return stored
+    }
 
     /// The current revision, which another one is about to displace: a saved version if whoever decided that had it before them,
     /// else one more conflict version of the item. `nil` if there is none that could be kept.

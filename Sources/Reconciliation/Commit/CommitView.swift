@@ -27,18 +27,31 @@ package enum ContentPresence: Hashable, Sendable {
     case contradicted
 }
 
-/// One content that an item has or had. Nothing that was committed is ever forgotten by a commit.
+/// One content that an item has or had. Nothing that was committed is ever forgotten by a commit: what is kept no longer
+/// (`RetentionRules`) stays as an ancestor, without its content.
 package struct StoredRevision: Hashable, Sendable {
     package var item: ItemID
     /// Its kind says what became of it: current, unresolved conflict, or saved.
     package var version: ItemVersion
     /// The revision that its author had seen.
     package var base: RevisionID?
+    /// A saved version that lost a conflict, which somebody has resolved.
+    package var isResolved: Bool
+    /// It can only be compared with: its content is not kept any more.
+    package var isDiscarded: Bool
 
-    package init(item: ItemID, version: ItemVersion, base: RevisionID?) {
+    package init(
+        item: ItemID,
+        version: ItemVersion,
+        base: RevisionID?,
+        isResolved: Bool = false,
+        isDiscarded: Bool = false
+    ) {
         self.item = item
         self.version = version
         self.base = base
+        self.isResolved = isResolved
+        self.isDiscarded = isDiscarded
     }
 }
 
@@ -84,7 +97,7 @@ package struct CommitChange: Hashable, Sendable {
     package var item: RemoteItem
     /// Revisions to insert, or to write over by their id.
     package var revisions: [StoredRevision]
-    /// A content that may be new to the container. Kept for good: every version needs it.
+    /// A content that may be new to the container. Kept as long as any version needs it.
     package var content: NewContent?
 
     package struct NewContent: Hashable, Sendable {

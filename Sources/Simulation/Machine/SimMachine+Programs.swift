@@ -214,7 +214,11 @@ extension SimMachine {
     private func lose(_ number: UInt64) {
         guard let inode = disk[number] else { return }
         if let placeholder = inode.placeholder {
-            world.ledger.destroy(((try? world.cloud.tokens(of: placeholder.revision)) ?? nil) ?? [])
+            if let tokens = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil {
+                world.ledger.destroy(tokens)
+            } else {
+                world.ledger.destroy(placeholder.revision)
+            }
         }
         world.ledger.destroy(inode.tokens)
     }

@@ -197,6 +197,7 @@ final class SimMachine {
         for number in disk.staging.values { disk[number] = nil }
         disk.staging = [:]
         self.database = database
+        for item in database.sending.keys { self.database.sending[item]?.isDoubtful = true }
     }
 
     func setDeaf(_ isDeaf: Bool) {

@@ -28,7 +28,6 @@ struct SimCloud {
     private var catalog = CatalogState()
     /// How many devices have ever joined, or become another one.
     private var deviceCount: UInt64 = 0
-    private var manifests: [ContentID: Manifest] = [:]
     var timeOfDay: Timestamp
     /// No chunk can be added.
     var isQuotaUsed = false
@@ -118,16 +117,7 @@ struct SimCloud {
             now: timeOfDay,
             isQuotaExceeded: !lacking.isEmpty
         )
-        let outcomes = try catalog.commit(request, Self.scope(credentials)).outcomes
-        for (operation, outcome) in zip(operations, outcomes) {
-            guard case .committed = outcome else { continue }
-            switch operation.action {
-            case .create(_, .file(let file), _, let manifest, _), .edit(_, .file(let file), _, let manifest, _):
-                if let content = file.content { manifests[content] = manifest }
-            default: break
-            }
-        }
-        return outcomes
+        return try catalog.commit(request, Self.scope(credentials)).outcomes
     }
 
     func changes(for credentials: SimCredentials, since: LogPosition) throws -> Page {
@@ -149,12 +139,12 @@ struct SimCloud {
     }
 
     func missing(_ chunks: [ChunkID]) throws -> Set<ChunkID> {
-        Set(try catalog.missing(chunks, Self.watching).map { chunks[$0] })
+        Set(try catalog.missing(chunks, Self.watching, now: timeOfDay).map { chunks[$0] })
     }
 
     mutating func add(_ chunks: [ChunkID]) throws {
         if isQuotaUsed, try !missing(chunks).isEmpty { throw SimFailure.quota }
-        try catalog.addChunks(chunks.map(Self.record), Self.watching)
+        try catalog.addChunks(chunks.map(Self.record), renewed: chunks, Self.watching, now: timeOfDay)
     }
 
     private static func record(_ chunk: ChunkID) -> ChunkRecord {
@@ -174,10 +164,10 @@ struct SimCloud {
     func tokens(of revision: RevisionID) throws -> [UInt64]? {
         for item in try items() {
             if case .file(let file) = item.content, file.revision == revision, let content = file.content {
-                return tokens(of: content)
+                return try tokens(of: content)
             }
             for version in try catalog.versions(item.id, Self.watching) where version.revision == revision {
-                return tokens(of: version.content)
+                return try tokens(of: version.content)
             }
         }
         return nil
@@ -197,8 +187,46 @@ struct SimCloud {
         return !authors.isEmpty && authors.allSatisfy(\.isRevoked) ? .gone : nil
     }
 
-    private func tokens(of content: ContentID) -> [UInt64]? {
-        manifests[content]?.entries.map { SimContent.token($0.chunk) }
+    private func tokens(of content: ContentID) throws -> [UInt64]? {
+        let manifest = try catalog.manifests([content], limit: .max, Self.watching).first ?? nil
+        return manifest?.entries.map { SimContent.token($0.chunk) }
+    }
+
+    // MARK: What is kept no longer
+
+    /// Every chunk that nothing refers to, as if devices had slept for days.
+    /// - Returns: how many there were.
+    mutating func collectChunks() throws -> Int {
+        let now = timeOfDay.after(.days(3))
+        var count = 0
+        var position: ChunkPosition?
+        repeat {
+            let page = catalog.collectChunks(after: position, now: now)
+            count += page.discarded
+            position = page.next
+        } while position != nil
+        return count
+    }
+
+    /// What the rules keep no longer, and its chunks.
+    mutating func discard(_ rules: RetentionRules, after pause: Duration) throws {
+        let now = timeOfDay.after(pause)
+        var item: ItemPosition?
+        repeat { item = catalog.discardVersions(rules, after: item, now: now).next } while item != nil
+        var deleted: TombstonePosition?
+        let ever = Timestamp(nanoseconds: .min)..<max(now.before(rules.deleted), Timestamp(nanoseconds: 0))
+        repeat { deleted = catalog.discardDeleted(in: ever, after: deleted, now: now).next } while deleted != nil
+        timeOfDay = now
+        _ = try collectChunks()
+    }
+
+    /// An item whose content, or one of whose conflict versions, cannot be fetched.
+    func brokenItem() throws -> RemoteItem? {
+        try items().first { item in
+            guard !item.isDeleted, case .file(let file) = item.content, file.content != nil else { return false }
+            let revisions = [file.revision] + item.conflicts.map(\.revision)
+            return try catalog.wholeness(revisions.map { (item.id, $0) }, Self.watching).contains { !$0.isKnown }
+        }
     }
 
     // MARK: What the judge looks at
@@ -220,10 +248,10 @@ struct SimCloud {
         var tokens: Set<UInt64> = []
         for item in try items() {
             if case .file(let file) = item.content, let content = file.content {
-                tokens.formUnion(self.tokens(of: content) ?? [])
+                tokens.formUnion(try self.tokens(of: content) ?? [])
             }
             for version in (try? catalog.versions(item.id, Self.watching)) ?? [] {
-                tokens.formUnion(self.tokens(of: version.content) ?? [])
+                tokens.formUnion(try self.tokens(of: version.content) ?? [])
             }
         }
         return tokens

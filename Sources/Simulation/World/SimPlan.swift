@@ -26,6 +26,7 @@ struct SimPlan {
             case revoke
             /// Of the machine with that number.
             case clone(Int)
+            case collectChunks
         }
 
         var at: Duration
@@ -60,6 +61,7 @@ struct SimPlan {
             case .hear: machine.setDeaf(false)
             case .revoke: world.revoke(machine)
             case .clone(let original): machine.becomeClone(of: world.machines[original])
+            case .collectChunks: world.collectChunks()
             }
         }
     }
@@ -152,6 +154,10 @@ struct SimPlan {
             let original = (machine + 1 + random.below(machines - 1)) % machines
             let moment = Duration.microseconds(500_000 + random.below(17_000_000))
             add(.clone(original), .start, machine, moment, moment + .milliseconds(1 + random.below(1_000)))
+        }
+        for _ in 0..<Self.count(of: .collections, drawn: random.happens(20) ? 20 + random.below(60) : 0, settings) {
+            let moment = Duration.microseconds(100_000 + random.below(18_000_000))
+            steps.append(Step(at: moment, machine: 0, kind: .collectChunks))
         }
     }
 

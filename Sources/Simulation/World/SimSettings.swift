@@ -30,6 +30,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case revocations
     /// A device's disk becomes a copy of another's, which goes on as well.
     case clones
+    /// The server collects every chunk that nothing refers to, as if devices had slept for days over what they were told.
+    case collections
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -49,6 +51,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .tornWrites: .writesTorn
         case .revocations: .devicesRevoked
         case .clones: .disksCloned
+        case .collections: .chunksCollected
         }
     }
 }

@@ -8,7 +8,7 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case requestLost, answerLost, kills, networkCuts, powerLosses, backupsRestored, clockJumps
     case serverRestored, disksFull, diskFailures, quotasUsedUp, networkDeaf, writesTorn, devicesRevoked, disksCloned
     case creates, writes, safeSaves, renames, exchanges, deletions, foldersMade, foldersRemoved, attributes, links
-    case evictions, openHandles, conflicts
+    case evictions, openHandles, conflicts, chunksCollected
 }
 
 /// Devices, their programs, a network and a server in virtual time: one schedule, decided by its seed.
@@ -142,6 +142,16 @@ final class SimWorld {
         note(isUsed ? "the quota is used up" : "there is room again")
     }
 
+    func collectChunks() {
+        do {
+            guard try cloud.collectChunks() > 0 else { return }
+            count(.chunksCollected)
+            note("the server collects chunks")
+        } catch {
+            fail("chunks cannot be collected: \(error)")
+        }
+    }
+
     func backUpCloud() { cloudBackup = cloud }
 
     /// All that was told since then is lost, with the contents that nobody else has.
@@ -177,6 +187,9 @@ final class SimWorld {
     func fail(_ reason: String) {
         if failure == nil { failure = reason }
     }
+
+    /// In other words.
+    func failAgain(_ reason: String) { failure = reason }
 }
 
 /// Every content that a program ever wrote.
@@ -193,6 +206,11 @@ struct SimLedger {
     }
 
     mutating func destroy(_ tokens: [UInt64]) { destroyed.formUnion(tokens) }
+
+    /// What somebody has removed or replaced before its content had come to the cloud: name and size were all that could be seen.
+    private(set) var unseen: Set<RevisionID> = []
+
+    mutating func destroy(_ revision: RevisionID) { unseen.insert(revision) }
 
     var living: [UInt64] { authors.keys.filter { !destroyed.contains($0) }.sorted() }
 }

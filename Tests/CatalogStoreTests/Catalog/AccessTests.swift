@@ -111,7 +111,9 @@ import UbiquityModel
         let scope = Scope(token: reader, container: TestCatalog.container)
         let request = CommitRequest(entries: [], deviceClock: time(1), now: time(1))
         await #expect(throws: CatalogError.readOnly) { try await catalog.commit(request, scope) }
-        await #expect(throws: CatalogError.readOnly) { try await catalog.addChunks([], scope) }
+        await #expect(throws: CatalogError.readOnly) {
+            try await catalog.addChunks([], renewed: [], scope, now: time(1))
+        }
         await #expect(throws: CatalogError.readOnly) { try await catalog.intake([], scope) }
         await #expect(throws: CatalogError.readOnly) { try await catalog.removeContainer(scope, now: time(1)) }
         await #expect(throws: CatalogError.readOnly) { try await catalog.revoke("laptop", by: reader, now: time(1)) }
@@ -276,8 +278,10 @@ import UbiquityModel
         #expect(outcomes.first == .quotaExceeded)
         #expect(outcomes.last?.item != nil)
         let scope = test.scope
-        await #expect(throws: CatalogError.quotaExceeded) { try await catalog.addChunks(big.records, scope) }
-        #expect(try await catalog.missing(big.records.map(\.chunk), scope) == [0])
+        await #expect(throws: CatalogError.quotaExceeded) {
+            try await catalog.addChunks(big.records, renewed: [], scope, now: time(1))
+        }
+        #expect(try await catalog.missing(big.records.map(\.chunk), scope, now: time(1)) == [0])
         #expect(try await catalog.accounts().map(\.used) == [8])
     }
 }

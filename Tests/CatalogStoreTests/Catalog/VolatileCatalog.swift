@@ -1,5 +1,6 @@
 import CatalogModel
 import MemoryCatalog
+import Reconciliation
 import Synchronization
 import UbiquityModel
 
@@ -138,16 +139,46 @@ final class VolatileCatalog: Catalog {
         try snapshot.intake(chunks, scope)
     }
 
-    func addChunks(_ chunks: [ChunkRecord], _ scope: Scope) async throws(CatalogError) {
-        try with { state throws(CatalogError) in try state.addChunks(chunks, scope) }
+    func addChunks(
+        _ chunks: [ChunkRecord],
+        renewed: [ChunkID],
+        _ scope: Scope,
+        now: Timestamp
+    ) async throws(CatalogError) {
+        try with { state throws(CatalogError) in try state.addChunks(chunks, renewed: renewed, scope, now: now) }
     }
 
-    func missing(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [Int] {
-        try snapshot.missing(chunks, scope)
+    func missing(_ chunks: [ChunkID], _ scope: Scope, now: Timestamp) async throws(CatalogError) -> [Int] {
+        try snapshot.missing(chunks, scope, now: now)
     }
 
     func chunks(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [ChunkRecord?] {
         try snapshot.chunks(chunks, scope)
+    }
+
+    // MARK: What is kept no longer
+
+    func discardVersions(
+        _ rules: RetentionRules,
+        after: ItemPosition?,
+        now: Timestamp
+    ) async throws(CatalogError) -> HousekeepingPage<ItemPosition> {
+        state.withLock { $0.discardVersions(rules, after: after, now: now) }
+    }
+
+    func discardDeleted(
+        in time: Range<Timestamp>,
+        after: TombstonePosition?,
+        now: Timestamp
+    ) async throws(CatalogError) -> HousekeepingPage<TombstonePosition> {
+        state.withLock { $0.discardDeleted(in: time, after: after, now: now) }
+    }
+
+    func collectChunks(
+        after: ChunkPosition?,
+        now: Timestamp
+    ) async throws(CatalogError) -> HousekeepingPage<ChunkPosition> {
+        state.withLock { $0.collectChunks(after: after, now: now) }
     }
 
     // MARK: Settings

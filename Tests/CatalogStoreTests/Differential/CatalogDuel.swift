@@ -80,12 +80,14 @@ final class CatalogDuel {
         case .commit(let request, let device):
             let scope = Scope(token: token(device, account), container: .documents)
             return try await compare("the answer") { try await $0.commit(request, scope) }
+        case .keepHouse(let now): try await keepHouse(now)
         case .addChunks(let chunks, let device):
             let scope = Scope(token: token(device, account), container: .documents)
             let sizes = chunks.map { ChunkSize(chunk: $0.chunk, length: $0.length) }
             try await compare("the intake") { try await $0.intake(sizes, scope) }
+            let renewed = chunks.map(\.chunk)
             try await compare("the chunks' answer") { catalog in
-                try await catalog.addChunks(chunks, scope)
+                try await catalog.addChunks(chunks, renewed: renewed, scope, now: time(1_005))
                 return true
             }
         case .openSession(let device, let nonce, let freshNonce, let fresh, let proposed):
@@ -104,6 +106,39 @@ final class CatalogDuel {
             try await compare("the revoked device") { try await $0.revoke(name, by: token, now: time(6)) }
         }
         return nil
+    }
+
+    /// With rules that discard much within the seconds of a history.
+    private static let rules = RetentionRules(
+        everything: .seconds(3),
+        steps: [.init(age: .seconds(12), period: .seconds(3))],
+        resolved: .seconds(2),
+        deleted: .seconds(4)
+    )
+
+    private func keepHouse(_ now: Timestamp) async throws(CatalogDifference) {
+        var item: ItemPosition?
+        repeat {
+            let after = item
+            item = try await compare("the discarded versions") {
+                try await $0.discardVersions(Self.rules, after: after, now: now)
+            }?.next
+        } while item != nil
+        let time = Timestamp(nanoseconds: 0)..<now.before(Self.rules.deleted)
+        var deleted: TombstonePosition?
+        repeat {
+            let after = deleted
+            deleted = try await compare("what was deleted long ago") {
+                try await $0.discardDeleted(in: time, after: after, now: now)
+            }?.next
+        } while deleted != nil
+        var chunk: ChunkPosition?
+        repeat {
+            let after = chunk
+            chunk = try await compare("the collected chunks") {
+                try await $0.collectChunks(after: after, now: now)
+            }?.next
+        } while chunk != nil
     }
 
     // MARK: Comparing
@@ -160,7 +195,9 @@ final class CatalogDuel {
         }
         let chunks = Self.chunks
         try await compare("the chunks") { try await $0.chunks(chunks, scope) }
-        try await compare("the missing chunks") { try await $0.missing(chunks, scope) }
+        for now in [time(1_010), time(100_000)] {
+            try await compare("the missing chunks") { try await $0.missing(chunks, scope, now: now) }
+        }
         try await compare("the devices") { try await $0.devices(for: scope.token) }
         try await compare("the containers") { try await $0.containers(for: scope.token) }
         try await compare("the accounts") { try await $0.accounts() }

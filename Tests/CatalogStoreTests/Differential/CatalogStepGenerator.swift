@@ -67,6 +67,7 @@ struct CatalogStepGenerator {
                 fresh: fresh,
                 proposed: proposed
             )
+        case 7..<10: return .keepHouse(now: time(now + any([0, 5, 90_000, 190_000])))
         case 6: return .revoke(name: any(["device 1", "device 3", "device 1 2", "nobody"]), device: device())
         default: return commit()
         }

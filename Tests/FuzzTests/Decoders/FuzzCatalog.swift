@@ -30,7 +30,7 @@ enum FuzzCatalog {
         )
         _ = try await catalog.createContainer(info, by: scope.token, now: now)
         let chunk = try Self.chunk
-        try await catalog.addChunks([chunk], scope)
+        try await catalog.addChunks([chunk], renewed: [], scope, now: now)
         let manifest = Manifest(entries: [.init(chunk: chunk.chunk, length: chunk.length)])
         let entries = try (UInt64(1)...4).map { number in
             let content = FileContent(
@@ -108,7 +108,7 @@ enum FuzzCatalog {
         await ask { try await catalog.wholeness([(item, revision)], scope) }
         await ask { try await catalog.chunks([try chunk.chunk], scope) }
         await ask { try await catalog.intake([ChunkSize(chunk: try chunk.chunk, length: 5)], scope) }
-        await ask { try await catalog.missing([try chunk.chunk], scope) }
+        await ask { try await catalog.missing([try chunk.chunk], scope, now: now) }
         await ask { try await catalog.setting("url") }
         let fresh = FreshCredentials(nonce: [9], device: DeviceID(high: 9, low: 9), token: TokenHash(token: [9]))
         await ask { try await catalog.openSession(scope.token, nonce: [1], fresh: fresh, now: now) }

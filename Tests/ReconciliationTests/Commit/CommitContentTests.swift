@@ -91,7 +91,22 @@ import UbiquityModel
         _ = world.edit(file, base: first, "two", as: second, edited: 200)
         let current = try #require(world.edit(file, base: second, "three", edited: 300).item)
         #expect(world.edit(file, base: second, "two", edited: 400, device: "bert").item == current)
-        #expect(world.edit(file, base: second, "one", edited: 500, device: "bert").item == current)
+        #expect(world.violation == nil)
+    }
+
+    /// Somebody has brought it back, here, while another went on there: neither is lost, nor only an old version.
+    @Test func `going back from a stale base is a conflict`() throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a", "one")
+        let second: RevisionID = world.fresh()
+        _ = world.edit(file, base: first, "two", as: second, edited: 200)
+        let third: RevisionID = world.fresh()
+        _ = world.edit(file, base: second, "three", as: third, edited: 400)
+        let back: RevisionID = world.fresh()
+        _ = world.edit(file, base: second, "one", as: back, edited: 300, device: "bert")
+        #expect(world.current(file) == third)
+        #expect(world.conflicts(file) == [back])
+        #expect(world.violation == nil)
     }
 
     @Test func `going back to an old content from the current revision is an edit`() throws {

@@ -1,0 +1,135 @@
+package import CatalogModel
+internal import GRDB
+internal import SQLiteRows
+package import UbiquityModel
+
+extension SQLiteCatalog: PackCatalog {
+    package func discardContainers(removedBefore until: Timestamp) async throws(CatalogError) -> Bool {
+        try await write { db in
+            let sql = "SELECT number FROM containers WHERE removed < ? ORDER BY number LIMIT 1"
+            guard let container = try db.row(sql, [.integer(until.nanoseconds)], { $0.integer(0) }) else {
+                return false
+            }
+            if try !db.forgetSome(ofContainer: container) {
+                try db.run("DELETE FROM containers WHERE number = ?", [.integer(container)])
+            }
+            return true
+        }
+    }
+
+    package func thinnedPacks(now: Timestamp) async throws(CatalogError) -> [PackUse] {
+        let packs = try await read { db in try db.thinnedPacks() }
+        guard !packs.isEmpty else { return [] }
+        return try await write { db in
+            try packs.map { pack in
+                var pack = pack
+                pack.emptied = pack.liveBytes > 0 ? nil : pack.emptied ?? now
+                try db.run(
+                    "UPDATE packs SET emptied = ? WHERE number = ?",
+                    [
+                        pack.emptied.map { .integer($0.nanoseconds) } ?? .null,
+                        .integer(Int64(bitPattern: pack.pack)),
+                    ]
+                )
+                return pack
+            }
+        }
+    }
+
+    package func chunks(in pack: UInt64) async throws(CatalogError) -> [PackedChunk] {
+        try await read { db in
+            let sql = """
+                SELECT container, id, length, compressed, pack, start, record FROM chunks WHERE pack = ? ORDER BY start
+                """
+            return try db.rows(sql, [.integer(Int64(bitPattern: pack))]) { row in
+                guard let chunk = try row.optionalDigest(1) as ChunkID? else { throw row.damaged(1) }
+                let record = ChunkRecord(
+                    chunk: chunk,
+                    length: try row.exactly(2),
+                    isCompressed: row.integer(3) != 0,
+                    pack: UInt64(bitPattern: row.integer(4)),
+                    offset: UInt64(bitPattern: row.integer(5)),
+                    recordLength: try row.exactly(6)
+                )
+                return PackedChunk(container: row.integer(0), record: record)
+            }
+        }
+    }
+
+    package func moveChunks(_ moves: [(chunk: PackedChunk, to: ChunkRecord)]) async throws(CatalogError) {
+        try await write { db in
+            for (chunk, to) in moves {
+                let former = chunk.record
+                try db.run(
+                    """
+                    UPDATE chunks SET pack = ?, start = ?, record = ?
+                    WHERE container = ? AND id = ? AND pack = ? AND start = ?
+                    """,
+                    [
+                        .integer(Int64(bitPattern: to.pack)), .integer(Int64(bitPattern: to.offset)),
+                        .integer(Int64(to.recordLength)), .integer(chunk.container), .blob(former.chunk.bytes),
+                        .integer(Int64(bitPattern: former.pack)), .integer(Int64(bitPattern: former.offset)),
+                    ]
+                )
+            }
+            for pack in Set(moves.map(\.chunk.record.pack)) {
+                try db.run(
+                    "INSERT INTO packs (number, moved) VALUES (?, 1) ON CONFLICT DO UPDATE SET moved = 1",
+                    [.integer(Int64(bitPattern: pack))]
+                )
+            }
+        }
+    }
+
+    package func forgetPack(_ pack: UInt64) async throws(CatalogError) {
+        try await write { db in
+            try db.run("DELETE FROM packs WHERE number = ?", [.integer(Int64(bitPattern: pack))])
+        }
+    }
+}
+
+extension Database {
+    fileprivate func thinnedPacks() throws -> [PackUse] {
+        let thinned = try rows("SELECT number, emptied, moved FROM packs ORDER BY number") { row in
+            PackUse(
+                pack: UInt64(bitPattern: row.integer(0)),
+                liveBytes: 0,
+                emptied: row.isNull(1) ? nil : row.time(1),
+                isMoved: row.integer(2) != 0
+            )
+        }
+        guard !thinned.isEmpty else { return [] }
+        var live: [UInt64: Int64] = [:]
+        let sql = "SELECT pack, SUM(record) FROM chunks WHERE pack IN (SELECT number FROM packs) GROUP BY pack"
+        for (pack, bytes) in try rows(sql, [], { (UInt64(bitPattern: $0.integer(0)), $0.integer(1)) }) {
+            live[pack] = bytes
+        }
+        return thinned.map { pack in
+            var pack = pack
+            pack.liveBytes = live[pack.pack] ?? 0
+            return pack
+        }
+    }
+
+    /// So many rows of a removed container go in one transaction.
+    private static var rowsAtOnce: Int { 2_000 }
+
+    /// - Returns: whether there was anything.
+    fileprivate func forgetSome(ofContainer container: Int64) throws -> Bool {
+        let limited = "WHERE container = ? LIMIT \(Self.rowsAtOnce)"
+        try noteThinned(
+            Set(try rows("SELECT pack FROM chunks \(limited)", [.integer(container)]) { $0.integer(0) })
+        )
+        for table in ["chunks", "contents", "revisions", "operations", "candidates"] {
+            try run(
+                "DELETE FROM \(table) WHERE container = ? AND id IN (SELECT id FROM \(table) \(limited))",
+                [.integer(container), .integer(container)]
+            )
+            if changesCount > 0 { return true }
+        }
+        try run("DELETE FROM items WHERE rowid IN (SELECT rowid FROM items \(limited))", [.integer(container)])
+        if changesCount > 0 { return true }
+        try run("DELETE FROM log WHERE container = ?", [.integer(container)])
+        return changesCount > 0
+    }
+}

@@ -1,0 +1,243 @@
+import CatalogModel
+import CatalogStore
+import Reconciliation
+import Testing
+import UbiquityModel
+
+/// What is kept no longer, and what is for all that.
+@Suite struct HousekeepingTests {
+    private static let day: Int64 = 86_400
+    private static let all = RetentionRules(everything: .zero, steps: [], resolved: .zero, deleted: .zero)
+
+    /// A file that was written twice: its first content is a saved version.
+    private func edited(_ test: TestCatalog) async throws -> (first: TestFile, second: TestFile) {
+        let first = TestFile("x", "both")
+        let second = TestFile("y", "both")
+        _ = try await test.commit([try first.create("a")], chunks: first.records)
+        let edit = second.edit(first.item, base: first.revision, edited: 20)
+        #expect(try await test.commit([edit], chunks: second.records).outcomes.first?.item != nil)
+        return (first, second)
+    }
+
+    private func discardAll(_ test: TestCatalog, now: Int64) async throws -> Int {
+        let saved = try await test.catalog.discardVersions(Self.all, after: nil, now: time(now))
+        let deleted = try await test.catalog.discardDeleted(in: time(0)..<time(now), after: nil, now: time(now))
+        #expect(saved.next == nil && deleted.next == nil)
+        return saved.discarded + deleted.discarded
+    }
+
+    private func collect(_ test: TestCatalog, now: Int64) async throws -> Int {
+        var (count, position) = (0, ChunkPosition?.none)
+        repeat {
+            let page = try await test.catalog.collectChunks(after: position, now: time(now))
+            count += page.discarded
+            position = page.next
+        } while position != nil
+        return count
+    }
+
+    private func missing(_ parts: String..., now: Int64, in test: TestCatalog) async throws -> [Int] {
+        let ids = try parts.map { try #require(chunk($0)) }
+        return try await test.catalog.missing(ids, test.scope, now: time(now))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a discarded version is listed no more, and its chunks go a day later`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, second) = try await edited(test)
+        #expect(try await test.catalog.accounts().map(\.used) == [6])
+        #expect(try await discardAll(test, now: 2_000) == 1)
+        let versions = try await test.catalog.versions(first.item, test.scope)
+        #expect(versions.map(\.revision) == [second.revision])
+        // Who asks now is told to send it.
+        #expect(try await collect(test, now: 2_001) == 0)
+        #expect(try await missing("x", "y", "both", now: 2_001, in: test) == [0])
+        #expect(try await collect(test, now: 2_000 + Self.day - 1) == 0)
+        #expect(try await collect(test, now: 2_000 + Self.day) == 1)
+        #expect(try await test.catalog.accounts().map(\.used) == [5])
+        let wholeness = try await test.catalog.wholeness(
+            [(first.item, first.revision), (first.item, second.revision)],
+            test.scope
+        )
+        #expect(wholeness.map(\.isKnown) == [false, true])
+        // It is an ancestor still: an edit that was made of it is no older than it was.
+        let late = TestFile("late")
+        let outcome = try await test.commit(
+            [late.edit(first.item, base: first.revision, edited: 15)],
+            chunks: late.records
+        )
+        #expect(outcome.outcomes.first?.item?.conflicts.map(\.revision) == [late.revision])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a content that comes back before its chunks went is whole again`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, _) = try await edited(test)
+        _ = try await discardAll(test, now: 2_000)
+        // It was told so before, and names it without sending it.
+        let copy = TestFile("x", "both")
+        #expect(try await test.commit([try copy.create("b")], now: 2_000 + Self.day).outcomes.first?.item != nil)
+        #expect(try await collect(test, now: 2_000 + 3 * Self.day) == 0)
+        #expect(try await missing("x", "y", "both", now: 2_000 + 3 * Self.day, in: test) == [])
+        let wholeness = try await test.catalog.wholeness([(copy.item, copy.revision)], test.scope)
+        #expect(wholeness.map(\.isKnown) == [true])
+        #expect(try await test.catalog.versions(first.item, test.scope).count == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a chunk that is sent again is renewed`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, _) = try await edited(test)
+        _ = try await discardAll(test, now: 2_000)
+        let sizes = first.records.map { ChunkSize(chunk: $0.chunk, length: $0.length) }
+        let intake = try await test.catalog.intake(sizes, test.scope)
+        #expect(intake.unknown == [])
+        #expect(intake.waning == Set(first.records.map(\.chunk)))
+        let again = 2_000 + Self.day - 10
+        try await test.catalog.addChunks([], renewed: Array(intake.waning), test.scope, now: time(again))
+        #expect(try await collect(test, now: 2_000 + Self.day) == 0)
+        #expect(try await missing("x", now: again + Self.day - 1, in: test) == [])
+        #expect(try await missing("x", now: again + Self.day, in: test) == [0])
+        #expect(try await collect(test, now: again + 2 * Self.day) == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what was sent and never committed is offered for a day, and goes a day after`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let orphan = TestFile("orphan")
+        try await test.catalog.addChunks(orphan.records, renewed: [], test.scope, now: time(10))
+        // Along with what is refused.
+        let refused = TestFile("refused")
+        let nowhere = try refused.create("a", in: .random())
+        #expect(try await test.commit([nowhere], chunks: refused.records, now: 10).outcomes == [.parentMissing])
+        #expect(try await collect(test, now: 9 + 2 * Self.day) == 0)
+        #expect(try await missing("orphan", "refused", now: 9 + Self.day, in: test) == [])
+        #expect(try await missing("orphan", "refused", now: 10 + Self.day, in: test) == [0, 1])
+        #expect(try await collect(test, now: 10 + 2 * Self.day) == 2)
+        #expect(try await test.commit([try refused.create("a")]).outcomes.first?.item == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what was deleted goes with its versions, unless it came back`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let files = [TestFile("x"), TestFile("y")]
+        for (index, file) in files.enumerated() {
+            _ = try await test.commit([try file.create("\(index)")], chunks: file.records)
+            let delete = file.operation(.delete(base: file.revision))
+            #expect(try await test.commit([delete], now: 1_010).outcomes.first?.item?.isDeleted == true)
+        }
+        let early = try await test.catalog.discardDeleted(in: time(0)..<time(1_010), after: nil, now: time(5_000))
+        #expect(early.discarded == 0)
+        #expect(try await test.commit([files[0].operation(.undelete)]).outcomes.first?.item?.isDeleted == false)
+        #expect(try await discardAll(test, now: 5_000) == 1)
+        guard case .invalid? = try await test.commit([files[1].operation(.undelete)]).outcomes.first else {
+            Issue.record("it came back without a content")
+            return
+        }
+        #expect(try await collect(test, now: 5_000 + Self.day) == 1)
+        let wholeness = try await test.catalog.wholeness(files.map { ($0.item, $0.revision) }, test.scope)
+        #expect(wholeness.map(\.isKnown) == [true, false])
+        // An edit of who had it still brings it back, as ever.
+        let edit = TestFile("z").edit(files[1].item, base: files[1].revision, edited: 6_000)
+        let chunks = TestFile("z").records
+        #expect(try await test.commit([edit], chunks: chunks, now: 6_000).outcomes.first?.item?.isDeleted == false)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a discarded version cannot be brought back, and a conflict is none`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, second) = try await edited(test)
+        let other = TestFile("other")
+        let conflicting = other.edit(first.item, base: first.revision, edited: 15)
+        _ = try await test.commit([conflicting], chunks: other.records)
+        #expect(try await discardAll(test, now: 2_000) == 1)
+        let versions = try await test.catalog.versions(first.item, test.scope)
+        #expect(versions.map(\.revision) == [second.revision, other.revision])
+        let restore = first.operation(
+            .restore(version: first.revision, as: .random(), base: second.revision, edited: time(30))
+        )
+        let resolve = first.operation(.resolve(versions: [], winner: first.revision, base: second.revision))
+        for outcome in try await test.commit([restore, resolve]).outcomes.prefix(1) {
+            guard case .invalid = outcome else {
+                Issue.record("\(outcome)")
+                continue
+            }
+        }
+        guard case .invalid? = try await test.commit([resolve]).outcomes.first else {
+            Issue.record("it won")
+            return
+        }
+        // Resolved, it goes after a while of its own.
+        let settle = first.operation(.resolve(versions: [other.revision], winner: nil, base: second.revision))
+        #expect(try await test.commit([settle], now: 3_000).outcomes.first?.item?.conflicts == [])
+        var rules = RetentionRules.standard
+        rules.resolved = .seconds(100)
+        for (now, discarded) in [(Int64(3_100), 0), (3_101, 1)] {
+            let page = try await test.catalog.discardVersions(rules, after: nil, now: time(now))
+            #expect(page.discarded == discarded)
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `many items are looked at in steps`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let count = HousekeepingSizes.items + 50
+        for number in 0..<count {
+            let file = TestFile("x\(number)")
+            let edit = TestFile("y\(number)")
+            let operations = [try file.create("\(number)"), edit.edit(file.item, base: file.revision, edited: 20)]
+            _ = try await test.commit(operations, chunks: file.records + edit.records)
+        }
+        let first = try await test.catalog.discardVersions(Self.all, after: nil, now: time(2_000))
+        #expect(first.discarded == HousekeepingSizes.items)
+        let second = try await test.catalog.discardVersions(Self.all, after: first.next, now: time(2_000))
+        #expect(second.discarded == 50 && second.next == nil)
+        #expect(try await collect(test, now: 2_000 + Self.day) == count)
+    }
+
+    // MARK: What only a catalogue on a disk has
+
+    @Test func `packs that chunks were collected from are told with what is left in them`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let catalog = try #require(test.catalog as? SQLiteCatalog)
+        _ = try await edited(test)
+        #expect(try await catalog.thinnedPacks(now: time(2_000)) == [])
+        _ = try await discardAll(test, now: 2_000)
+        #expect(try await collect(test, now: 2_000 + Self.day) == 1)
+        let now = time(2_000 + Self.day)
+        #expect(
+            try await catalog.thinnedPacks(now: now) == [PackUse(pack: 1, liveBytes: 200, emptied: nil, isMoved: false)]
+        )
+        let left = try await catalog.chunks(in: 1)
+        #expect(left.count == 2)
+        let moves = left.map { chunk in
+            var record = chunk.record
+            (record.pack, record.offset) = (2, 50)
+            return (chunk: chunk, to: record)
+        }
+        try await catalog.moveChunks(moves)
+        // A second time they are not where they were.
+        try await catalog.moveChunks(left.map { ($0, $0.record) })
+        #expect(
+            try await catalog.thinnedPacks(now: now) == [PackUse(pack: 1, liveBytes: 0, emptied: now, isMoved: true)]
+        )
+        let later = now.after(.seconds(9))
+        #expect(try await catalog.thinnedPacks(now: later).map(\.emptied) == [now])
+        #expect(try await catalog.chunks(in: 2).map(\.record) == moves.map(\.to))
+        try await catalog.forgetPack(1)
+        #expect(try await catalog.thinnedPacks(now: later) == [])
+    }
+
+    @Test func `a removed container goes after its time, with its chunks`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let catalog = try #require(test.catalog as? SQLiteCatalog)
+        _ = try await edited(test)
+        try await catalog.removeContainer(test.scope, now: time(3_000))
+        #expect(try await !catalog.discardContainers(removedBefore: time(3_000)))
+        var steps = 0
+        while try await catalog.discardContainers(removedBefore: time(3_001)) { steps += 1 }
+        #expect((1...20).contains(steps))
+        #expect(try await catalog.chunks(in: 1) == [])
+        #expect(try await catalog.thinnedPacks(now: time(4_000)).map(\.liveBytes) == [0])
+    }
+}

@@ -1,0 +1,159 @@
+import CatalogModel
+import CatalogStore
+import ChunkStore
+import Chunking
+import CloudClient
+import Reconciliation
+import TestSupport
+import Testing
+import UbiquityModel
+
+@testable import CloudServer
+
+/// Days in the life of a server: its packs get smaller, and every byte that anybody needs is still there.
+@Suite struct HousekeepingTests {
+    private static let day = Duration.days(1)
+
+    /// A data folder whose server is not running, as it was left by one.
+    private struct House {
+        let catalog: SQLiteCatalog
+        let chunks: FolderChunkStore
+        var now: Timestamp
+
+        init(_ data: String, now: Timestamp) throws {
+            catalog = try SQLiteCatalog(path: data + "/catalog.sqlite")
+            chunks = try FolderChunkStore(folder: data + "/packs", packLimit: 400_000)
+            self.now = now
+        }
+
+        /// One round a day.
+        /// - Returns: when the next one is wanted.
+        @discardableResult
+        mutating func round(after pause: Duration) async throws -> Timestamp {
+            now = now.after(pause)
+            let now = now
+            let housekeeping = Housekeeping(
+                catalog: catalog,
+                chunks: chunks,
+                now: { now },
+                logger: RunningServer.logger
+            )
+            return try await housekeeping.round()
+        }
+
+        func close() async throws {
+            await chunks.close()
+            try catalog.close()
+        }
+    }
+
+    @Test func `a file that is rewritten each hour does not fill the server`() async throws {
+        let folder = try ServerFolder()
+        let server = try await RunningServer(data: folder.path) { $0.packBytes = 400_000 }
+        let client = try await server.join("laptop")
+        let container = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
+        let kept = try PreparedFile(randomBytes(300_000, seed: 99), container)
+        try await create(kept, "kept", client)
+        // Each in a pack of its own, with a little of what is kept for good beside it.
+        var last = try PreparedFile(randomBytes(350_000, seed: 1), container)
+        let item = try await create(last, "a", client)
+        var beside: [PreparedFile] = []
+        for seed in UInt64(2)...12 {
+            let next = try PreparedFile(randomBytes(350_000, seed: seed), container)
+            let small = try PreparedFile(randomBytes(20_000, seed: 1_000 + seed), container)
+            try await create(small, "small \(seed)", client)
+            beside.append(small)
+            try await edit(next, item, base: last.revision, client)
+            last = next
+        }
+        let credentials = client.credentials
+        await client.shutdown()
+        try await server.stop()
+
+        var house = try House(folder.path, now: Clock.now())
+        let used = try await house.catalog.accounts().map(\.used)[0]
+        // A new server has nothing old.
+        try await house.round(after: .zero)
+        for _ in 0..<4 { try await house.round(after: Self.day) }
+        // All were written within this hour.
+        #expect(try await house.catalog.versions(item, scope(credentials)).count <= 3)
+        let left = try await house.catalog.accounts().map(\.used)[0]
+        #expect(left < used - 8 * 350_000)
+        #expect(left >= Int64(300_000 + 350_000 + 11 * 20_000))
+        for _ in 0..<10 { try await house.round(after: Self.day) }
+        try await house.close()
+        #expect(try Files.names(in: folder.path + "/packs").count { $0.hasSuffix(".pack") } < 12)
+
+        // Another server of the same folder serves all that is left.
+        let again = try await RunningServer(data: folder.path)
+        var here = credentials
+        here.url = again.url
+        let device = try CloudClient(credentials: here, logger: RunningServer.logger)
+        for file in beside + [kept, last] {
+            let received = Received()
+            let wanted = file.manifest.entries.map(\.chunk)
+            try await device.fetch(.documents, chunks: wanted, examine: true) { received.add($0) }
+            #expect(received.frames.map(\.chunk) == wanted)
+        }
+        await device.shutdown()
+        try await again.stop()
+    }
+
+    @Test func `rounds are a day apart, and an hour where packs are to be removed`() async throws {
+        let folder = try ServerFolder()
+        let start = Timestamp(seconds: 1_700_000_000, nanoseconds: 0)
+        var house = try House(folder.path, now: start)
+        #expect(try await house.round(after: .zero) == start.after(Self.day))
+        #expect(try await house.round(after: .hours(2)) == start.after(Self.day))
+        #expect(try await house.round(after: .hours(22)) == start.after(Self.day + Self.day))
+        // The clock is wrong, or nobody was there: an hour to notice it.
+        let late = try await house.round(after: .days(500))
+        #expect(late == house.now.after(.hours(1)))
+        #expect(try await house.round(after: .hours(1)) == house.now.after(Self.day))
+        // It was wrong, and is right again.
+        #expect(try await house.round(after: .zero - .days(500)) == house.now.after(Self.day))
+        try await house.close()
+    }
+
+    @Test func `a running server ends while it waits for its next round`() async throws {
+        try await withServer { _, client, _ in _ = try await client.containers() }
+    }
+
+    private func scope(_ credentials: Credentials) -> Scope {
+        Scope(token: TokenHash(token: credentials.token), container: .documents)
+    }
+
+    @discardableResult
+    private func create(_ file: PreparedFile, _ name: String, _ client: CloudClient) async throws -> ItemID {
+        try await commit(file.create(name), file, client)
+    }
+
+    private func edit(_ file: PreparedFile, _ item: ItemID, base: RevisionID, _ client: CloudClient) async throws {
+        let action = ItemOperation.Action.edit(
+            base: base,
+            content: .file(file.content),
+            attributes: ItemAttributes(modified: Clock.now(), mode: 0o600),
+            manifest: file.manifest,
+            edited: Clock.now()
+        )
+        try await commit(ItemOperation(id: .random(), item: item, action: action), file, client)
+    }
+
+    @discardableResult
+    private func commit(
+        _ operation: ItemOperation,
+        _ file: PreparedFile,
+        _ client: CloudClient
+    ) async throws -> ItemID {
+        let answer = try await client.commit(
+            .documents,
+            operations: [operation],
+            frames: file.frames,
+            clock: Clock.now()
+        )
+        guard case .committed(let item)? = answer.outcomes.first else {
+            throw TestFailure("\(answer.outcomes)")
+        }
+        return item.id
+    }
+}
