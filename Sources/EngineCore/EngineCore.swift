@@ -133,6 +133,9 @@ package struct EngineCore: Sendable {
     package func isWaiting(_ work: Work) -> Bool { queue.contains(work) || inPass.contains(work) }
     package func isTransferring(_ work: Work) -> Bool { transferring.contains(work) }
     package func hasFailed(_ work: Work) -> Bool { failures[work] != nil }
+    /// It failed before, or waits for something to happen.
+    package func isHeldUp(_ work: Work) -> Bool { hasFailed(work) || parked.contains(work) }
+    package var holdsUp: Bool { !failures.isEmpty || !parked.isEmpty }
 
     /// Everything that is not done, for `sync` to name.
     package var unfinished: [Work] { Array(queue.keys) + Array(inPass) + Array(transferring) }

@@ -332,6 +332,71 @@ extension ItemTrackerTests {
         #expect(pass.candidates[rows[0].id]?.deletionIsProven == true)
     }
 
+    /// Saved by rename, sent without an answer, and renamed on: by its row it was the temporary file, which had ended in the cloud with the
+    /// same commit, and was taken away.
+    @Test(arguments: [false, true])
+    func `what was saved by rename and sent without an answer is that item wherever it goes`(isTaken: Bool) throws {
+        let (former, saved, other) = (device.newInode(.file), device.newInode(.file), device.newInode(.file))
+        var rows = [
+            SyncedItem(try file(1, "d", revision: 2, size: 0), local: LocalEvidence(former)),
+            SyncedItem(try file(2, "tmp", revision: 3, size: 0), local: LocalEvidence(saved)),
+        ]
+        let sent = try file(1, "d", revision: 4, size: 0)
+        var ended = try file(2, "tmp", revision: 3, size: 0)
+        ended.isDeleted = true
+        device.cloud = [sent.id: sent, ended.id: ended]
+        if isTaken {
+            let third = try file(3, "c", revision: 5, size: 0)
+            device.cloud[third.id] = third
+            rows.append(SyncedItem(third, local: LocalEvidence(other)))
+        }
+        for row in rows { device.rows[row.id] = row }
+        let tracker = ItemTracker(view: device)
+        tracker.sending[sent.id] = SentRevision(revision: try revision(4), content: try content(4))
+        tracker.sentAs[saved.key] = sent.id
+        let (d, c) = (try place("d"), try place("c"))
+        device.put(saved, at: c)
+        tracker.moves[saved.key] = c
+        tracker.vanished = [d]
+        let pass = Pass(seenUpTo: 1)
+        for place in [d, c] { try tracker.collect(.place(place), into: pass) }
+        #expect(pass.candidates[ended.id]?.found == nil)
+        let sends = tracker.decide(pass).sends
+        if isTaken {
+            // The name wins: it has the content now, and `d` is gone.
+            #expect(pass.candidates[rows[2].id]?.found?.state.key == saved.key)
+            #expect(sends.map(\.candidate.id) == [sent.id])
+        } else {
+            #expect(pass.candidates[sent.id]?.found?.place == c)
+            #expect(sends.isEmpty)
+        }
+    }
+
+    /// The disk has lost it with the power: the old bytes went out as a new edit, over what had been sent.
+    @Test(arguments: [true, false], [true, false])
+    func `what was sent and is not here any more comes back`(isChanged: Bool, isDoubtful: Bool) throws {
+        var state = device.newInode(.file)
+        let row = SyncedItem(try file(1, "f", revision: 2, size: 0), local: LocalEvidence(state))
+        device.rows[row.id] = row
+        let sent = try file(1, "f", revision: 3, size: 0)
+        device.cloud[sent.id] = sent
+        if isChanged { state.changed = Timestamp(nanoseconds: 9) }
+        device.put(state, at: try place("f"))
+        let tracker = ItemTracker(view: device)
+        tracker.sending[sent.id] = SentRevision(
+            revision: try revision(3),
+            content: try content(3),
+            isDoubtful: isDoubtful
+        )
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(try place("f")), into: pass)
+        // What was written here since comes after what was sent only where that is known to have been here.
+        let candidate = try #require(pass.candidates[sent.id])
+        #expect(candidate.synced?.content == (isChanged && !isDoubtful ? sent.content : row.content))
+        let sends = tracker.decide(pass).sends
+        #expect(!sends.contains { $0.actions.contains { if case .edit = $0 { true } else { false } } })
+    }
+
     @Test func `a deletion while the answer to its creation was lost is sent`() throws {
         let sent = try file(1, "f", revision: 2, size: 4)
         device.cloud[sent.id] = sent

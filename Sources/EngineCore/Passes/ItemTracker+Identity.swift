@@ -77,7 +77,7 @@ extension ItemTracker {
     }
 
     /// Whether something is at the item's old name that goes on as this item.
-    private func hasSuccessor(_ row: SyncedItem, besides place: LocalPlace) throws -> Bool {
+    func hasSuccessor(_ row: SyncedItem, besides place: LocalPlace) throws -> Bool {
         guard let folder = folderKey(of: row.place.parent) else { return false }
         let old = LocalPlace(folder: folder, name: row.place.name)
         guard old != place, let successor = try view.observe(old) else { return false }

@@ -66,7 +66,7 @@ extension ItemTracker {
             if let row { try collectAbsent(row, work, into: pass) }
             return
         }
-        if let own = try sentItem(state) {
+        if let own = try sentItem(state, at: place, row) {
             try found(own.id, place, parent, state, own, work, into: pass)
             if let row, row.id != own.id { try collectAbsent(row, work, into: pass) }
             return
@@ -211,12 +211,17 @@ extension ItemTracker {
 
     /// The item that a file went on as when it took its name, in the cloud, and without an answer. That the item which it was before has
     /// ended there was sent along with that.
-    private func sentItem(_ state: LocalState) throws -> SyncedItem? {
-        guard state.linkCount == 1, let item = sentAs[state.key], let row = try view.synced(item),
-            row.local?.key != state.key, let remote = try view.remote(item), !remote.isDeleted,
-            sentRevision(remote) != nil
+    /// - Parameter row: of the item that has the name.
+    private func sentItem(_ state: LocalState, at place: LocalPlace, _ row: SyncedItem?) throws -> SyncedItem? {
+        guard state.linkCount == 1, let item = sentAs[state.key], let own = try view.synced(item),
+            own.local?.key != state.key, let remote = try view.remote(item), !remote.isDeleted,
+            sentRevision(remote) != nil, try !hasSuccessor(own, besides: place)
         else { return nil }
-        return row
+        if let row, row.id != item {
+            // What else has the name has it from the file that is here now, or goes on with it.
+            guard row.local?.key == state.key, try view.remote(row.id)?.isDeleted ?? true else { return nil }
+        }
+        return own
     }
 
     /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by view.now

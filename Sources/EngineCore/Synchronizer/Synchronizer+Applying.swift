@@ -272,6 +272,7 @@ extension Synchronizer {
         candidate.found?.place = place
         candidate.found?.state = state
         pass.foldersTouched.formUnion([found.place.folder, folder])
+        hurryWhoWaits(for: found.place)
         if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
     }
 
@@ -329,6 +330,7 @@ extension Synchronizer {
             isFolder: isFolder
         )
         guard await performed(mutation, path, candidate, pass) else { return }
+        hurryWhoWaits(for: found.place)
         if candidate.synced == nil {
             logger.notice("a file whose content never came is taken away", metadata: ["path": "\(path)"])
         }

@@ -13,9 +13,12 @@ extension Synchronizer {
         _ pass: Pass
     ) async {
         let place = LocalPlace(folder: folder, name: target.name)
-        guard !TransitionalName.matches(found.place.name), let row = candidate.synced,
-            let occupant = (try? device.observe(place)) ?? nil
-        else { return }
+        guard let row = candidate.synced, let occupant = (try? device.observe(place)) ?? nil else { return }
+        guard !TransitionalName.matches(found.place.name) else {
+            // It is out of the way already. Only what claims no name would never leave.
+            await withdrawAnnounced(occupant, place, target, pass)
+            return
+        }
         if occupant.kind == .other {
             noteProblem(candidate, "something that cannot be synced has its name")
             candidate.verdict = .failed

@@ -53,6 +53,17 @@ extension Synchronizer {
             let work = Work.item(candidate.id)
             if core.hasFailed(work), !works.contains(work) { handle(.woken(work)) }
         }
+        for case .place(let place) in works { hurryWhoWaits(for: place, unlessIn: works) }
+    }
+
+    /// Something has become of what had a name: who is to come there, and could not because of that, need not be tried
+    /// again late.
+    func hurryWhoWaits(for place: LocalPlace, unlessIn works: [Work] = []) {
+        guard core.holdsUp, let parent = (try? tracker.knownItem(of: place.folder)) ?? nil else { return }
+        for item in (try? device.remote(at: Place(parent: parent, name: place.name))) ?? [] {
+            let work = Work.item(item.id)
+            if core.isHeldUp(work), !works.contains(work) { handle(.woken(work)) }
+        }
     }
 
     /// A folder that was removed and made again, or comes back, goes on as the same item: no place leads any more to what lay in the

@@ -342,12 +342,16 @@ extension SimMachine {
 
     /// Gives up a content that the cloud has, as the engine checks it.
     private func evict() {
-        guard let file = chance.pick(all(.file)), let state = disk.state(file.number), !state.isDataless,
-            disk[file.number]?.writers == 0,
-            let row = database.synced(key: state.key).first, case .file(let content) = row.content,
+        guard let file = chance.pick(all(.file)), let state = disk.state(file.number), !state.isDataless else { return }
+        let rows = database.synced(key: state.key)
+        guard disk[file.number]?.writers == 0,
+            let row = rows.first(where: { $0.place.name == file.place.name }) ?? rows.first,
+            case .file(let content) = row.content,
             row.local?.describes(state) == true, database.remote[row.id]?.content == row.content,
             ((try? world.cloud.tokens(of: content.revision)) ?? nil) != nil, device?.isDrained == true,
-            device?.synchronizer.isRunningPass == false
+            device?.synchronizer.isRunningPass == false,
+            // It may be about to become another item.
+            device?.synchronizer.core.isWaiting(.place(file.place)) == false
         else { return }
         world.count(.evictions)
         world.note("\(name) evicts \(shown(file.place))")
