@@ -69,11 +69,18 @@ extension ItemTracker {
     func movedItem(_ state: LocalState, to place: LocalPlace, nameIsTaken: Bool) throws -> SyncedItem? {
         for row in try view.synced(key: state.key) {
             if state.kind == .folder { return row.content == .folder ? row : nil }
-            guard !nameIsTaken, row.content.kind == kind(of: state) else { continue }
+            guard !nameIsTaken, row.content.kind == kind(of: state), !isSentAsAnother(row.id, than: state.key) else {
+                continue
+            }
             if try isThereInTheCloud(row, place) { return row }
             if try !hasSuccessor(row, besides: place) { return row }
         }
         return nil
+    }
+
+    /// Another file has gone on as the item, and that was sent. Whether it has arrived is not known: then this one is new.
+    private func isSentAsAnother(_ item: ItemID, than key: InodeKey) -> Bool {
+        sentAs.contains { $0.value == item && $0.key != key }
     }
 
     /// Whether something is at the item's old name that goes on as this item.

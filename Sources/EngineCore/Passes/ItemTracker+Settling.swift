@@ -102,7 +102,9 @@ extension ItemTracker {
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
-            if !sentAs.isEmpty { sentAs[key] = nil }
+        }
+        if !sentAs.isEmpty {
+            sentAs = sentAs.filter { $0.value != candidate.id && $0.key != candidate.found?.state.key }
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {

@@ -69,8 +69,12 @@ extension Synchronizer {
     /// A folder that was removed and made again, or comes back, goes on as the same item: no place leads any more to what lay in the
     /// former one.
     private func lookAtWhatLayInFormerFolders(_ pass: Pass) {
-        for candidate in pass.all where candidate.formerKey != nil && candidate.synced?.content == .folder {
-            guard candidate.verdict == .done || candidate.verdict == .sent else { continue }
+        for candidate in pass.all where candidate.synced?.content == .folder {
+            // It may be on its way to another place first, and has its new row then.
+            if candidate.formerKey != nil { continuedFolders.insert(candidate.id) }
+            guard candidate.verdict == .done || candidate.verdict == .sent,
+                continuedFolders.remove(candidate.id) != nil
+            else { continue }
             let lay = (try? device.syncedSubtree(of: candidate.id)) ?? []
             if !lay.isEmpty { handle(.pendingLoaded(lay.map(\.id), isLast: false)) }
         }

@@ -112,7 +112,13 @@ extension Synchronizer {
         switch send {
         case .create:
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
-            let place = Place(parent: found.parent, name: found.place.name)
+            var place = Place(parent: found.parent, name: found.place.name)
+            if crossings[candidate.id, default: 0] > 3, candidate.remote?.isAnnounced == true,
+                let name = TransitionalName.of(candidate.id)
+            {
+                // It is announced in the folder whose name it has by now, and that cannot go before it.
+                place.name = name
+            }
             device.beginCreating(found.state.key, candidate.id)
             return .create(
                 place: place,
@@ -391,6 +397,7 @@ extension Synchronizer {
         switch operation.action {
         case .create(let place, let content, let attributes, _, _):
             row.place = place
+            if crossings.removeValue(forKey: candidate.id) ?? 0 > 3 { candidate.verdict = .later(.milliseconds(50)) }
             row.content = agreedContent(content, remote)
             row.attributes = attributes
             if found.state.kind == .folder, tracker.moves[found.state.key] != nil {

@@ -30,6 +30,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var uploaded: [LocalPlace: ReadContent] = [:]
     /// How often in a row an item was not as expected when it was to be changed.
     var staleCounts: [ItemID: Int] = [:]
+    /// Folders that another inode has gone on as: what lay in them is looked at when they have come to rest.
+    var continuedFolders: Set<ItemID> = []
     /// How often in a row a move was refused because the name is another's that is itself on the move.
     var crossings: [ItemID: Int] = [:]
     package var isRunningPass = false
