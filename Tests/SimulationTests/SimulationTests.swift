@@ -230,6 +230,34 @@ import Testing
             ],
             faults: manyDisasters
         ),
+        // An announced file had the name that a folder in transit was to get, and its author's disk had become another's.
+        Story(
+            seed: 300_012_675,
+            steps: [
+                0, 2, 8, 9, 11, 14, 33, 35, 37, 38, 40, 41, 44, 45, 62,
+            ]
+        ),
+        // A disk became a copy of another's, on which two folders were just being exchanged: what lay in one of them was not missed.
+        Story(
+            seed: 500_092_148,
+            steps: [
+                2, 4, 10, 12, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24, 30, 31, 33, 34, 48, 49, 50,
+            ]
+        ),
+        // An announced file took the name of the folder in which it was announced, which was removed: each waited for the other.
+        Story(
+            seed: 500_145_362,
+            steps: [
+                0, 1, 2, 4, 5, 6, 7, 8, 11, 12, 13, 14, 17, 19, 22, 23, 24, 25, 26, 27, 28, 29, 31,
+            ]
+        ),
+        // Renamed away while another took its name and was sent without an answer: it became what others made of that one.
+        Story(
+            seed: 500_082_058,
+            steps: [
+                13, 16, 18, 21, 25, 30, 43,
+            ]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults)
