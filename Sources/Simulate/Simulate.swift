@@ -37,6 +37,9 @@ import Synchronization
     @Flag(help: "Tell the shortest story that is wrong as well, of each seed that is.")
     var shrink = false
 
+    @Flag(help: "Wrong is also what outlives only as a saved version: see onlySaved.")
+    var strict = false
+
     /// Whoever has seen so many failures has enough to do.
     private static let mostFailures = 20
 
@@ -48,7 +51,7 @@ import Synchronization
 
     func run() throws {
         let range = seeds?.range ?? seed...seed
-        let settings = SimSettings(devices: devices, steps: steps, faults: faults?.faults)
+        let settings = SimSettings(devices: devices, steps: steps, faults: faults?.faults, isStrict: strict)
         let began = ContinuousClock.now
         let progress = Mutex(Progress(next: range.lowerBound))
         DispatchQueue.concurrentPerform(iterations: story ? 1 : jobs ?? ProcessInfo.processInfo.activeProcessorCount) {

@@ -64,10 +64,13 @@ package struct SimSettings: Sendable {
     package var steps: Int?
     /// Those that happen, all of them in every world; `nil`: what the seed decides.
     package var faults: Set<SimFault>?
+    /// Wrong is also what is counted as `SimCounter.onlySaved`.
+    package var isStrict: Bool
 
-    package init(devices: Int? = nil, steps: Int? = nil, faults: Set<SimFault>? = nil) {
+    package init(devices: Int? = nil, steps: Int? = nil, faults: Set<SimFault>? = nil, isStrict: Bool = false) {
         self.devices = devices
         self.steps = steps
         self.faults = faults
+        self.isStrict = isStrict
     }
 }
