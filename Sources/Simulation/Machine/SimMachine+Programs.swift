@@ -345,7 +345,10 @@ extension SimMachine {
         guard let file = chance.pick(all(.file)), let state = disk.state(file.number), !state.isDataless else { return }
         let rows = database.synced(key: state.key)
         guard disk[file.number]?.writers == 0,
-            let row = rows.first(where: { $0.place.name == file.place.name }) ?? rows.first,
+            let row = rows.first(where: {
+                $0.place.name == file.place.name
+                    && device?.synchronizer.tracker.folderKey(of: $0.place.parent) == file.place.folder
+            }) ?? rows.first,
             case .file(let content) = row.content,
             row.local?.describes(state) == true, database.remote[row.id]?.content == row.content,
             ((try? world.cloud.tokens(of: content.revision)) ?? nil) != nil, device?.isDrained == true,

@@ -60,7 +60,14 @@ extension ContainerEngine {
 
     private func row(of place: LocalPlace, _ state: LocalState) throws -> SyncedItem? {
         let rows = try replica.database.synced(key: state.key)
-        if let row = rows.first(where: { $0.place.name == place.name }) ?? rows.first { return row }
+        if rows.count > 1 {
+            // Files that were exchanged: until both are sent, the inode is in two rows.
+            let own = rows.first {
+                $0.place.name == place.name && tracker.folderKey(of: $0.place.parent) == place.folder
+            }
+            if let own { return own }
+        }
+        if let row = rows.first { return row }
         let parent: ItemID?
         if place.folder == replica.tree.rootKey {
             parent = .root
