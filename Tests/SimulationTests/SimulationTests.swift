@@ -260,6 +260,13 @@ import Testing
                 13, 16, 18, 21, 25, 30, 43,
             ]
         ),
+        // A symlink that had taken a deleted one's name got a second name: the item, whose deletion a full disk had lost, was not missed.
+        Story(
+            seed: 600_460_226,
+            steps: [
+                5, 9, 11, 12, 14, 29, 30, 33, 39, 63, 64,
+            ]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, isStrict: true)

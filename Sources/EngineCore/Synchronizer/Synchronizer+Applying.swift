@@ -357,6 +357,10 @@ extension Synchronizer {
         tracker.aspects[place, default: []].formUnion([.entry, .content])
         handle(.changed(place, isOpen: false))
         logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(place.name)"])
+        // What had taken the item's name is another one from here on, and no place leads to the item any more.
+        if let key = candidate.synced?.local?.key, key != state.key, candidate.remote != nil {
+            candidate.verdict = .again
+        }
         guard var row = candidate.synced, candidate.remote == nil else { return }
         // A restored server knows nothing of it, but others have it: it comes back as the item that it was.
         row.place.name = place.name
