@@ -62,18 +62,23 @@ extension SQLiteCatalog {
             let container = try db.authorize(scope).container.number
             let sql = "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?"
             return try chunks.map { chunk in
-                try db.row(sql, [.integer(container), .blob(chunk.bytes)]) { row in
-                    ChunkRecord(
-                        chunk: chunk,
-                        length: try row.exactly(0),
-                        isCompressed: row.integer(1) != 0,
-                        pack: UInt64(bitPattern: row.integer(2)),
-                        offset: UInt64(bitPattern: row.integer(3)),
-                        recordLength: try row.exactly(4)
-                    )
-                }
+                try db.row(sql, [.integer(container), .blob(chunk.bytes)]) { try ChunkRecord(chunk, $0) }
             }
         }
+    }
+}
+
+extension ChunkRecord {
+    /// Of a row that begins with length, compressed, pack, start, record.
+    init(_ chunk: ChunkID, _ row: SQLRow) throws {
+        self.init(
+            chunk: chunk,
+            length: try row.exactly(0),
+            isCompressed: row.integer(1) != 0,
+            pack: UInt64(bitPattern: row.integer(2)),
+            offset: UInt64(bitPattern: row.integer(3)),
+            recordLength: try row.exactly(4)
+        )
     }
 }
 

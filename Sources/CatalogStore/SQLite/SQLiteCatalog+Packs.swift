@@ -39,19 +39,11 @@ extension SQLiteCatalog: PackCatalog {
     package func chunks(in pack: UInt64) async throws(CatalogError) -> [PackedChunk] {
         try await read { db in
             let sql = """
-                SELECT container, id, length, compressed, pack, start, record FROM chunks WHERE pack = ? ORDER BY start
+                SELECT length, compressed, pack, start, record, container, id FROM chunks WHERE pack = ? ORDER BY start
                 """
             return try db.rows(sql, [.integer(Int64(bitPattern: pack))]) { row in
-                guard let chunk = try row.optionalDigest(1) as ChunkID? else { throw row.damaged(1) }
-                let record = ChunkRecord(
-                    chunk: chunk,
-                    length: try row.exactly(2),
-                    isCompressed: row.integer(3) != 0,
-                    pack: UInt64(bitPattern: row.integer(4)),
-                    offset: UInt64(bitPattern: row.integer(5)),
-                    recordLength: try row.exactly(6)
-                )
-                return PackedChunk(container: row.integer(0), record: record)
+                guard let chunk = try row.optionalDigest(6) as ChunkID? else { throw row.damaged(6) }
+                return PackedChunk(container: row.integer(5), record: try ChunkRecord(chunk, row))
             }
         }
     }

@@ -1,5 +1,8 @@
 import CatalogModel
 import CatalogStore
+import Glibc
+import Reconciliation
+import TestSupport
 import Testing
 import UbiquityModel
 
@@ -12,6 +15,34 @@ import UbiquityModel
         // The format version lies at byte 60 of an SQLite file, big-endian.
         try overwrite(path, at: 60, with: [0, 0, 0, 99])
         #expect(throws: CatalogError.tooNew(format: 99)) { try SQLiteCatalog(path: path) }
+    }
+
+    @Test func `a catalogue of the first version is brought up to this one, and its versions count from then on`()
+        async throws
+    {
+        let test = try await TestCatalog(.sqlite)
+        let (first, second) = (TestFile("x"), TestFile("y"))
+        _ = try await test.commit([try first.create("a")], chunks: first.records)
+        _ = try await test.commit(
+            [second.edit(first.item, base: first.revision, edited: 20)],
+            chunks: second.records
+        )
+        let path = try #require(test.path)
+        try succeed(
+            "sqlite3",
+            path,
+            """
+            DROP INDEX revisions_content; DROP INDEX revisions_saved; DROP TABLE candidates; DROP TABLE packs;
+            ALTER TABLE revisions DROP COLUMN since; ALTER TABLE revisions DROP COLUMN resolved; PRAGMA user_version = 1;
+            """
+        )
+        let catalog = try SQLiteCatalog(path: path)
+        #expect(try await catalog.versions(first.item, test.scope).map(\.kind) == [.current, .saved])
+        // Written in 1970, by its times.
+        let now = Timestamp(seconds: Int64(Glibc.time(nil)), nanoseconds: 0)
+        #expect(try await catalog.discardVersions(.standard, after: nil, now: now).discarded == 0)
+        let later = now.after(.days(366))
+        #expect(try await catalog.discardVersions(.standard, after: nil, now: later).discarded == 1)
     }
 
     @Test func `everything is there after opening the file again`() async throws {
