@@ -1,6 +1,5 @@
 internal import GRDB
 internal import SQLiteRows
-internal import SystemPackage
 package import UbiquityModel
 
 /// What was sent and not answered yet. Written before a commit leaves: if its answer is lost, by a kill or a cut connection,
@@ -41,20 +40,6 @@ extension StateDatabase {
             }
         }
     }
-}
-
-/// Since when the machine runs: another id after each start, and on each machine.
-enum MachineStart {
-    /// `nil` where the kernel does not tell: then nothing of before is relied on.
-    static let id: String? = {
-        guard let file = try? FileDescriptor.open("/proc/sys/kernel/random/boot_id", .readOnly) else { return nil }
-        defer { try? file.close() }
-        var bytes = [UInt8](repeating: 0, count: 64)
-        guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count >= 36 else {
-            return nil
-        }
-        return String(decoding: bytes.prefix(36), as: UTF8.self)
-    }()
 }
 
 enum SendingTable {
