@@ -267,6 +267,18 @@ import Testing
                 5, 9, 11, 12, 14, 29, 30, 33, 39, 63, 64,
             ]
         ),
+        // A folder that was sent without an answer went elsewhere, and a new one of its old name was taken for it.
+        Story(seed: 600_873_610, steps: [4, 8, 20, 26, 36]),
+        // The same, where others had moved the item to the name that a new folder had here: what lay in the former one was missing elsewhere.
+        Story(seed: 600_984_340, steps: [4, 8, 10, 42, 46, 48]),
+        // Removed in the moment in which the engine renamed it: the folder was remembered as being there.
+        Story(
+            seed: 600_873_070,
+            steps: [
+                0, 2, 6, 7, 8, 12, 14, 19, 22, 24, 25, 27, 28, 29, 30, 32, 33, 35, 36, 38, 42, 43, 45, 47, 49, 50, 51,
+                54, 55, 56, 58, 59, 60, 61, 62, 63,
+            ]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, isStrict: true)

@@ -159,6 +159,11 @@ extension ItemTracker {
         guard let candidate = pass.candidates[id] else { return }
         candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
         candidate.remote = try view.remote(id)
+        if let rival = candidate.rival, let own = try newPlace(of: rival.id), own != place {
+            // That is another one of here, which was sent without an answer: first it gets its row.
+            try collect(.place(own), into: pass)
+            candidate.verdict = .later(.milliseconds(100))
+        }
     }
 
     /// The item whose placeholder an apply put here before it was written down, if others have moved it since.

@@ -514,9 +514,8 @@ extension Synchronizer {
         if state.kind == .file { pass.written.append(place) }
     }
 
-    /// A program may have renamed a folder in the moment since it came there, and has said so already.
+    /// A program may have renamed or removed a folder in the moment since it came there, and has said so already.
     private func isStill(_ key: InodeKey, at place: LocalPlace) -> Bool {
-        guard device.folders.entry(key) != nil else { return true }
         // What cannot be seen at this moment is where it was put.
         do { return try device.observe(place)?.key == key } catch { return true }
     }
