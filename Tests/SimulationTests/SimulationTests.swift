@@ -271,6 +271,13 @@ import Testing
         Story(seed: 600_873_610, steps: [4, 8, 20, 26, 36]),
         // The same, where others had moved the item to the name that a new folder had here: what lay in the former one was missing elsewhere.
         Story(seed: 600_984_340, steps: [4, 8, 10, 42, 46, 48]),
+        // Two new folders that were sent without an answer were exchanged.
+        Story(
+            seed: 810_181_382,
+            steps: [
+                7, 9, 10, 11, 12, 13, 14, 16, 19, 22, 25, 26, 31, 32, 33, 34, 35, 36, 39, 40, 41, 42, 43, 44, 45,
+            ]
+        ),
         // Removed in the moment in which the engine renamed it: the folder was remembered as being there.
         Story(
             seed: 600_873_070,

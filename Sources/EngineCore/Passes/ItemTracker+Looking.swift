@@ -159,7 +159,7 @@ extension ItemTracker {
         guard let candidate = pass.candidates[id] else { return }
         candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
         candidate.remote = try view.remote(id)
-        if let rival = candidate.rival, let own = try newPlace(of: rival.id), own != place {
+        if candidate.remote == nil, let rival = candidate.rival, let own = try newPlace(of: rival.id), own != place {
             // That is another one of here, which was sent without an answer: first it gets its row.
             try collect(.place(own), into: pass)
             candidate.verdict = .later(.milliseconds(100))
