@@ -278,6 +278,8 @@ import Testing
                 7, 9, 10, 11, 12, 13, 14, 16, 19, 22, 25, 26, 31, 32, 33, 34, 35, 36, 39, 40, 41, 42, 43, 44, 45,
             ]
         ),
+        // Tried in vain for long, and deleted by others meanwhile: it was to be tried again minutes later.
+        Story(seed: 820_025_101, steps: [0, 4, 6, 8, 16, 18, 19, 22, 23, 25, 27, 28, 37, 38, 39, 40, 42, 58, 59]),
         // Removed in the moment in which the engine renamed it: the folder was remembered as being there.
         Story(
             seed: 600_873_070,

@@ -85,8 +85,8 @@ package final class Synchronizer<Device: EngineDevice> {
     /// The cloud's state of these items has been written down.
     package func remoteWritten(_ items: [RemoteItem]) {
         for work in tracker.noteRemote(items) { handle(.woken(work)) }
-        // Also what a pass has at this moment, and is about to park.
-        if core.parkedCount > 0 || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
+        // Why it could not be done may be over. Also what a pass has at this moment, and is about to park.
+        if core.holdsUp || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
         if !items.isEmpty { handle(.remoteChanged) }
     }
 
