@@ -113,6 +113,8 @@ package protocol Catalog: Sendable {
 
 /// A catalogue whose chunks lie in packs that can be removed, once nothing in them is referred to.
 package protocol PackCatalog: Catalog {
+    /// Nothing is recorded as replaced or deleted before that from now on.
+    func keepTimes(from time: Timestamp)
     /// Forgets some of what containers held that were removed before that.
     /// - Returns: whether there is more of it.
     func discardContainers(removedBefore until: Timestamp) async throws(CatalogError) -> Bool

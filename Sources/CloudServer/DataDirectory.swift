@@ -2,6 +2,7 @@ internal import CatalogModel
 internal import CatalogStore
 internal import ChunkStore
 internal import Glibc
+internal import UbiquityModel
 
 /// The server's data folder: `catalog.sqlite`, `packs/`, `tls.pem`.
 struct DataDirectory: Sendable {
@@ -25,15 +26,24 @@ struct DataDirectory: Sendable {
         }
     }
 
-    func openCatalog(url: String?) throws(ServerError) -> SQLiteCatalog {
+    func openCatalog(
+        url: String?,
+        hasPack: @escaping @Sendable (UInt64) -> Bool = { _ in true }
+    ) throws(ServerError) -> SQLiteCatalog {
         let file = try location(url, scheme: "sqlite:", fallback: "catalog.sqlite")
-        do throws(CatalogError) { return try SQLiteCatalog(path: file) } catch { throw .catalog(error) }
+        do throws(CatalogError) { return try SQLiteCatalog(path: file, hasPack: hasPack) } catch {
+            throw .catalog(error)
+        }
     }
 
-    func openChunks(url: String?, packBytes: UInt64?) throws(ServerError) -> FolderChunkStore {
+    /// - Parameter now: by which packs are numbered.
+    func openChunks(url: String?, packBytes: UInt64?, now: Timestamp) throws(ServerError) -> FolderChunkStore {
         let folder = try location(url, scheme: "folder:", fallback: "packs")
         let limit = packBytes ?? FolderChunkStore.packLimit
-        do throws(ChunkStoreError) { return try FolderChunkStore(folder: folder, packLimit: limit) } catch {
+        let first = UInt64(max(1, now.nanoseconds / 1_000_000_000))
+        do throws(ChunkStoreError) {
+            return try FolderChunkStore(folder: folder, packLimit: limit, firstPack: first)
+        } catch {
             throw .chunks(error)
         }
     }

@@ -27,8 +27,12 @@ package final class UbiquityServer: Sendable {
         self.configuration = configuration
         directory = try DataDirectory(configuration.dataDirectory)
         // First the chunks: their lock tells when another server is at work here.
-        chunks = try directory.openChunks(url: configuration.chunksURL, packBytes: configuration.packBytes)
-        catalog = try directory.openCatalog(url: configuration.catalogURL)
+        chunks = try directory.openChunks(
+            url: configuration.chunksURL,
+            packBytes: configuration.packBytes,
+            now: configuration.now()
+        )
+        catalog = try directory.openCatalog(url: configuration.catalogURL) { [chunks] in chunks.hasPack($0) }
         hub = FeedHub(signOfLife: configuration.signOfLife ?? CloudLimits.signOfLife)
     }
 

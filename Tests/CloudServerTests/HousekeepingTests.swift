@@ -1,5 +1,4 @@
 import CatalogModel
-import CatalogStore
 import ChunkStore
 import Chunking
 import CloudClient
@@ -8,6 +7,7 @@ import TestSupport
 import Testing
 import UbiquityModel
 
+@testable import CatalogStore
 @testable import CloudServer
 
 /// Days in the life of a server: its packs get smaller, and every byte that anybody needs is still there.
@@ -115,8 +115,87 @@ import UbiquityModel
         try await house.close()
     }
 
+    @Test func `what is replaced while the clock is behind is not taken for old when that is right again`() async throws
+    {
+        let folder = try ServerFolder()
+        let now = Timestamp(seconds: 1_700_000_000, nanoseconds: 0)
+        let behind = Timestamp(seconds: 1_000, nanoseconds: 0)
+        var house = try House(folder.path, now: now)
+        try await house.round(after: .zero)
+        #expect(house.catalog.kept(behind) == now)
+        try await house.close()
+
+        // A machine without a clock of its own starts again and again in 1970, and is told the time late.
+        for _ in 0..<3 {
+            house = try House(folder.path, now: behind)
+            #expect(house.catalog.kept(behind) == behind)
+            #expect(try await house.round(after: .zero) == behind.after(Self.day))
+            #expect(house.catalog.kept(behind) == now)
+            #expect(house.catalog.kept(now.after(.hours(1))) == now.after(.hours(1)))
+            try await house.close()
+        }
+        house = try House(folder.path, now: now.after(.hours(1)))
+        #expect(try await house.round(after: .zero) == now.after(Self.day))
+        try await house.close()
+
+        // It was the time before that was wrong: nobody corrects this one for a day.
+        house = try House(folder.path, now: behind)
+        try await house.round(after: .zero)
+        try await house.round(after: Self.day)
+        #expect(house.catalog.kept(behind) == behind.after(Self.day))
+        #expect(try await house.round(after: .hours(1)) == behind.after(Self.day + Self.day))
+        try await house.close()
+    }
+
+    @Test func `chunks whose pack is gone are missing, and taken again`() async throws {
+        let folder = try ServerFolder()
+        let server = try await RunningServer(data: folder.path)
+        let client = try await server.join("laptop")
+        let container = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
+        let file = try PreparedFile(randomBytes(300_000, seed: 1), container)
+        try await create(file, "a", client)
+        var credentials = client.credentials
+        await client.shutdown()
+        try await server.stop()
+        let used = try await used(folder)
+        // Its packs are restored from a backup that is older than its catalogue.
+        let packs = folder.path + "/packs"
+        for name in try Files.names(in: packs) where name.hasSuffix(".pack") { try Files.remove("\(packs)/\(name)") }
+
+        let again = try await RunningServer(data: folder.path)
+        credentials.url = again.url
+        let device = try CloudClient(credentials: credentials, logger: RunningServer.logger)
+        let chunks = file.manifest.entries.map(\.chunk)
+        #expect(try await device.missing(.documents, chunks: chunks) == chunks)
+        let other = try PreparedFile(randomBytes(300_000, seed: 1) + [1], container)
+        let answer = try await device.commit(
+            .documents,
+            operations: [try other.create("b")],
+            frames: [],
+            clock: Clock.now()
+        )
+        guard case .missingChunks(let missing)? = answer.outcomes.first else { throw TestFailure("\(answer)") }
+        #expect(Set(missing) == Set(other.manifest.entries.map(\.chunk)))
+
+        try await create(try PreparedFile(randomBytes(300_000, seed: 1), container), "c", device)
+        #expect(try await device.missing(.documents, chunks: chunks).isEmpty)
+        let received = Received()
+        try await device.fetch(.documents, chunks: chunks, examine: true) { received.add($0) }
+        #expect(received.frames.map(\.chunk) == chunks)
+        await device.shutdown()
+        try await again.stop()
+        #expect(try await self.used(folder) == used)
+    }
+
     @Test func `a running server ends while it waits for its next round`() async throws {
         try await withServer { _, client, _ in _ = try await client.containers() }
+    }
+
+    private func used(_ folder: ServerFolder) async throws -> Int64 {
+        let house = try House(folder.path, now: Clock.now())
+        let used = try await house.catalog.accounts().map(\.used)[0]
+        try await house.close()
+        return used
     }
 
     private func scope(_ credentials: Credentials) -> Scope {

@@ -294,7 +294,8 @@ import UbiquityModel
                 frames: file.frames,
                 clock: noClock
             )
-            let pack = server.data + "/packs/0000000000000001.pack"
+            let packs = server.data + "/packs"
+            let pack = "\(packs)/\(try #require(try Files.names(in: packs).first { $0.hasSuffix(".pack") }))"
             var bytes = try Files.read(pack)
             bytes[100] ^= 1
             try Files.write(bytes, to: pack)

@@ -6,13 +6,14 @@ package import UbiquityModel
 
 extension SQLiteCatalog {
     package func intake(_ chunks: [ChunkSize], _ scope: Scope) async throws(CatalogError) -> Intake {
-        try await read { db in
+        let hasPack = hasPack
+        return try await read { db in
             let (access, container) = try db.authorizeWriting(scope)
             var unknown = Set<ChunkID>()
             var waning = Set<ChunkID>()
             var bytes: Int64 = 0
             for chunk in chunks where !unknown.contains(chunk.chunk) {
-                if try db.hasChunk(chunk.chunk, container: container.number) {
+                if try db.hasChunk(chunk.chunk, container: container.number, hasPack) {
                     if try db.offered(chunk.chunk, container: container.number) != nil { waning.insert(chunk.chunk) }
                     continue
                 }
@@ -35,23 +36,26 @@ extension SQLiteCatalog {
         _ scope: Scope,
         now: Timestamp
     ) async throws(CatalogError) {
+        let (time, hasPack) = (kept(now), hasPack)
         try await write { db in
             let (access, container) = try db.authorizeWriting(scope)
-            guard let added = try db.add(chunks, container: container.number, account: access.account) else {
+            let number = container.number
+            guard let added = try db.add(chunks, container: number, account: access.account, hasPack: hasPack) else {
                 throw CatalogError.quotaExceeded
             }
-            let waning = try renewed.filter { try db.offered($0, container: container.number) != nil }
-            try db.offer(added + waning, container: container.number, now: now)
+            let waning = try renewed.filter { try db.offered($0, container: number) != nil }
+            try db.offer(added + waning, container: number, now: time)
         }
     }
 
     package func missing(_ chunks: [ChunkID], _ scope: Scope, now: Timestamp) async throws(CatalogError) -> [Int] {
-        try await read { db in
+        let hasPack = hasPack
+        return try await read { db in
             let container = try db.authorize(scope).container.number
             var result = [Int]()
             for (index, chunk) in chunks.enumerated() {
                 let isOffered = try db.offered(chunk, container: container).map { $0 > now } ?? true
-                if try !isOffered || !db.hasChunk(chunk, container: container) { result.append(index) }
+                if try !isOffered || !db.hasChunk(chunk, container: container, hasPack) { result.append(index) }
             }
             return result
         }
@@ -83,7 +87,24 @@ extension ChunkRecord {
 }
 
 extension Database {
-    func hasChunk(_ chunk: ChunkID, container: Int64) throws -> Bool {
+    /// Whether it can be had.
+    fileprivate func hasChunk(
+        _ chunk: ChunkID,
+        container: Int64,
+        _ hasPack: @Sendable (UInt64) -> Bool
+    ) throws -> Bool {
+        try pack(of: chunk, container: container).map(hasPack) ?? false
+    }
+
+    fileprivate func pack(of chunk: ChunkID, container: Int64) throws -> UInt64? {
+        try row(
+            "SELECT pack FROM chunks WHERE container = ? AND id = ?",
+            [.integer(container), .blob(chunk.bytes)]
+        ) { UInt64(bitPattern: $0.integer(0)) }
+    }
+
+    /// Whether there is a row of it, wherever that leads to.
+    func isListed(_ chunk: ChunkID, container: Int64) throws -> Bool {
         try exists(
             "SELECT 1 FROM chunks WHERE container = ? AND id = ?",
             [.integer(container), .blob(chunk.bytes)]
@@ -109,8 +130,14 @@ extension Database {
         }
     }
 
-    /// Records the chunks. Returns the new ones; `nil`, and nothing is recorded, if they would pass the account's quota.
-    func add(_ chunks: [ChunkRecord], container: Int64, account: Int64) throws -> [ChunkID]? {
+    /// Records the chunks, also where those lie now whose packs are gone. Returns the new ones; `nil`, and nothing is recorded, if they
+    /// would pass the account's quota.
+    func add(
+        _ chunks: [ChunkRecord],
+        container: Int64,
+        account: Int64,
+        hasPack: @Sendable (UInt64) -> Bool
+    ) throws -> [ChunkID]? {
         guard !chunks.isEmpty else { return [] }
         var added: [ChunkID]? = []
         try inSavepoint {
@@ -131,6 +158,8 @@ extension Database {
                 if changesCount > 0 {
                     bytes += Int64(chunk.length)
                     added?.append(chunk.chunk)
+                } else if try !hasChunk(chunk.chunk, container: container, hasPack) {
+                    try moveLost(chunk, container: container)
                 }
             }
             if bytes > 0, let room = try room(account: account), bytes > room {
@@ -141,5 +170,17 @@ extension Database {
             return .commit
         }
         return added
+    }
+
+    /// The length of a chunk goes with its id: what counts towards the quota stays the same.
+    private func moveLost(_ chunk: ChunkRecord, container: Int64) throws {
+        try run(
+            "UPDATE chunks SET compressed = ?, pack = ?, start = ?, record = ? WHERE container = ? AND id = ?",
+            [
+                .integer(chunk.isCompressed ? 1 : 0), .integer(Int64(bitPattern: chunk.pack)),
+                .integer(Int64(bitPattern: chunk.offset)), .integer(Int64(chunk.recordLength)),
+                .integer(container), .blob(chunk.chunk.bytes),
+            ]
+        )
     }
 }

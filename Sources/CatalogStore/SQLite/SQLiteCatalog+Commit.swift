@@ -5,9 +5,15 @@ internal import UbiquityModel
 
 extension SQLiteCatalog {
     package func commit(_ request: CommitRequest, _ scope: Scope) async throws(CatalogError) -> CommitAnswer {
-        try await write { db in
+        let (time, hasPack) = (kept(request.now), hasPack)
+        return try await write { db in
             let (access, container) = try db.authorizeWriting(scope)
-            let added = try db.add(request.chunks, container: container.number, account: access.account)
+            let added = try db.add(
+                request.chunks,
+                container: container.number,
+                account: access.account,
+                hasPack: hasPack
+            )
             let context = CommitContext(
                 device: access.deviceName,
                 now: request.now,
@@ -16,10 +22,10 @@ extension SQLiteCatalog {
             )
             let head = try db.head(container: container.number)
             var batch = CommitBatch(after: head.counter, context: context)
-            var store = try SQLiteCommitStore(db: db, container: container.number)
+            var store = try SQLiteCommitStore(db: db, container: container.number, time: time, hasPack: hasPack)
             let outcomes = try request.entries.map { try batch.perform($0, in: &store) }
             let named = store.named
-            try db.offer((added ?? []).filter { !named.contains($0) }, container: container.number, now: request.now)
+            try db.offer((added ?? []).filter { !named.contains($0) }, container: container.number, now: time)
             // The first commit after a session also tells that its nonce has arrived.
             try db.forgetFormerNonce(of: access.device)
             let position = head.following(batch.log)

@@ -46,10 +46,11 @@ extension SQLiteCatalog {
 
     /// The rows stay until they are collected; the name is free at once.
     package func removeContainer(_ scope: Scope, now: Timestamp) async throws(CatalogError) {
+        let time = kept(now)
         try await write { db in
             let (access, container) = try db.authorize(scope)
             guard !access.grant.isLimited else { throw CatalogError.readOnly }
-            try db.run("UPDATE containers SET removed = ? WHERE number = ?", [now.nanoseconds, container.number])
+            try db.run("UPDATE containers SET removed = ? WHERE number = ?", [time.nanoseconds, container.number])
         }
     }
 }

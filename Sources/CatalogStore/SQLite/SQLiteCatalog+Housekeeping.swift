@@ -189,7 +189,7 @@ extension Database {
         }
         guard let manifest = manifest ?? nil else { return 0 }
         try run("DELETE FROM contents WHERE container = ? AND id = ?", named)
-        for entry in manifest.entries where try hasChunk(entry.chunk, container: container) {
+        for entry in manifest.entries where try isListed(entry.chunk, container: container) {
             try run(
                 "INSERT INTO candidates (container, id, offered) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                 [.integer(container), .blob(entry.chunk.bytes), .integer(now.nanoseconds)]

@@ -1,6 +1,8 @@
 package import CatalogModel
 internal import GRDB
 internal import SQLiteRows
+internal import Synchronization
+package import UbiquityModel
 
 /// The catalogue in one SQLite file: WAL, synced at every commit (`synchronous=FULL`), readers beside the one writer.
 ///
@@ -8,9 +10,14 @@ internal import SQLiteRows
 package final class SQLiteCatalog: Catalog {
     private let pool: DatabasePool
     private let writer: GroupWriter
+    /// Whether a pack is there. One may be gone, where catalogue and packs are backups of different days: what lay in it is missing then.
+    let hasPack: @Sendable (UInt64) -> Bool
+    /// In nanoseconds: see `keepTimes(from:)`.
+    private let earliest = Atomic<Int64>(.min)
 
     /// Opens the file, or makes it. The folder must exist.
-    package init(path: String) throws(CatalogError) {
+    package init(path: String, hasPack: @escaping @Sendable (UInt64) -> Bool = { _ in true }) throws(CatalogError) {
+        self.hasPack = hasPack
         do {
             pool = try Self.open(path)
         } catch {
@@ -53,6 +60,15 @@ package final class SQLiteCatalog: Catalog {
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(CatalogError) -> Value {
         do { return try await writer.write(body) } catch { throw CatalogError(error) }
+    }
+
+    /// What is replaced or deleted is recorded as of then, if the clock is behind that, as that of a machine may be that was without
+    /// power: it would be taken for old, and kept no longer, when the clock is right again.
+    package func keepTimes(from time: Timestamp) { earliest.store(time.nanoseconds, ordering: .relaxed) }
+
+    /// From when on the age of what is replaced or deleted now counts.
+    func kept(_ now: Timestamp) -> Timestamp {
+        max(now, Timestamp(nanoseconds: earliest.load(ordering: .relaxed)))
     }
 
     package func setting(_ name: String) async throws(CatalogError) -> String? {

@@ -8,14 +8,19 @@ internal import UbiquityModel
 struct SQLiteCommitStore: CommitStore {
     let db: Database
     let container: Int64
+    /// When this is recorded.
+    private let time: Timestamp
+    private let hasPack: @Sendable (UInt64) -> Bool
     /// Whether there are chunks that a commit may have to take off that list.
     private let hasCandidates: Bool
     /// Chunks of contents that were new to the container.
     private(set) var named: Set<ChunkID> = []
 
-    init(db: Database, container: Int64) throws {
+    init(db: Database, container: Int64, time: Timestamp, hasPack: @escaping @Sendable (UInt64) -> Bool) throws {
         self.db = db
         self.container = container
+        self.time = time
+        self.hasPack = hasPack
         hasCandidates = try db.exists("SELECT 1 FROM candidates WHERE container = ? LIMIT 1", [.integer(container)])
     }
 
@@ -66,9 +71,12 @@ struct SQLiteCommitStore: CommitStore {
                 continue
             }
             lengths[entry.chunk] = entry.length
-            let stored = "SELECT length FROM chunks WHERE container = ? AND id = ?"
-            if let length = try db.row(stored, [.integer(container), .blob(entry.chunk.bytes)], { $0.integer(0) }) {
-                guard length == Int64(entry.length) else { return .contradicted }
+            let sql = "SELECT length, pack FROM chunks WHERE container = ? AND id = ?"
+            let stored = try db.row(sql, [.integer(container), .blob(entry.chunk.bytes)]) { row in
+                (length: row.integer(0), isHere: hasPack(UInt64(bitPattern: row.integer(1))))
+            }
+            if let stored, stored.isHere {
+                guard stored.length == Int64(entry.length) else { return .contradicted }
             } else {
                 missing.append(entry.chunk)
             }
@@ -96,9 +104,9 @@ struct SQLiteCommitStore: CommitStore {
             "SELECT 1 FROM items WHERE container = ? AND id = ?",
             [.integer(container), .identifier(item.id)]
         )
-        let deleted = item.isDeleted ? (at: context.now, by: context.device) : nil
+        let deleted = item.isDeleted ? (at: time, by: context.device) : nil
         try ItemRows.put(item, container: container, exists: exists, deleted: deleted, db)
-        for revision in change.revisions { try put(revision, now: context.now) }
+        for revision in change.revisions { try put(revision) }
         if let content = change.content { try put(content) }
     }
 
@@ -116,7 +124,7 @@ struct SQLiteCommitStore: CommitStore {
         }
     }
 
-    private func put(_ revision: StoredRevision, now: Timestamp) throws {
+    private func put(_ revision: StoredRevision) throws {
         let version = revision.version
         let kind = revision.isDiscarded ? ItemRows.discardedKind : Int64(version.kind.rawValue)
         try db.run(
@@ -135,7 +143,7 @@ struct SQLiteCommitStore: CommitStore {
                 .integer(kind), revision.base.map { .identifier($0) } ?? .null,
                 .blob(version.content.bytes), .integer(version.size), .integer(version.edited.nanoseconds),
                 .integer(version.modified.nanoseconds), .text(version.device), .blob(version.name.bytes),
-                .integer(now.nanoseconds), .integer(revision.isResolved ? 1 : 0),
+                .integer(time.nanoseconds), .integer(revision.isResolved ? 1 : 0),
             ]
         )
         // The rules refuse it; a revision that changed its item would be lost to the other.

@@ -31,8 +31,14 @@ package final class FolderChunkStore: ChunkStore {
     private let state = Mutex(State())
 
     /// Opens the folder, or makes it, and cuts off what a crash left at the end of the newest pack.
-    package init(folder path: String, packLimit: UInt64 = FolderChunkStore.packLimit) throws(ChunkStoreError) {
-        folder = try PackFolder(path: path)
+    /// - Parameter firstPack: new packs have no lower number. One that grows with time keeps a catalogue that is newer than the folder,
+    ///   which is a backup, from taking other packs for those that are lost.
+    package init(
+        folder path: String,
+        packLimit: UInt64 = FolderChunkStore.packLimit,
+        firstPack: UInt64 = 1
+    ) throws(ChunkStoreError) {
+        folder = try PackFolder(path: path, firstPack: firstPack)
         writer = try PackWriter(folder: folder, packLimit: packLimit)
     }
 

@@ -15,12 +15,14 @@ final class PackFolder: Sendable {
     private static let openLimit = 64
 
     private let path: String
+    private let firstPack: UInt64
     private let directory: OpenFile
     /// Guards the names, the open files and the lock. A leaf: no system call is made under it.
     private let state = Mutex(State())
 
-    init(path: String) throws(ChunkStoreError) {
+    init(path: String, firstPack: UInt64) throws(ChunkStoreError) {
         self.path = path
+        self.firstPack = firstPack
         if mkdir(path, 0o700) != 0 {
             let code = errno
             if code != EEXIST { try ChunkStoreError.check(-code, "making \(path)") }
@@ -94,8 +96,9 @@ final class PackFolder: Sendable {
 
     /// A new, empty and durable pack.
     func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
-        let (number, isOver) = state.withLock { $0.numbers.max() ?? 0 }.addingReportingOverflow(1)
+        let (next, isOver) = state.withLock { $0.numbers.max() ?? 0 }.addingReportingOverflow(1)
         guard !isOver else { throw .failed("numbering another pack in \(path)", errno: EOVERFLOW) }
+        let number = max(next, firstPack)
         let file = try OpenFile(path(number), flags: O_RDWR | O_CREAT | O_EXCL)
         do {
             try file.write(PackHeader.bytes, at: 0)

@@ -48,15 +48,20 @@ struct Housekeeping: Service {
     // MARK: Versions and chunks
 
     private func discardIfDue(_ start: Timestamp) async throws -> Timestamp {
-        guard let last = try await time(of: .done) else {
+        let known = try await time(of: .done)
+        catalog.keepTimes(from: max(known ?? start, start))
+        guard let last = known else {
             // A new server, or a new version of it: nothing is old yet.
             try await set(.done, start)
             return start.after(Self.interval)
         }
+        guard last <= start else {
+            try await believe(start)
+            return start.after(Self.interval)
+        }
+        if try await time(of: .behind) != nil { try await set(.behind, nil) }
         let due = last.after(Self.interval)
-        // A clock that was ahead for a while has been put right.
-        if last > start { try await set(.done, start) }
-        guard due <= start else { return min(due, start.after(Self.interval)) }
+        guard due <= start else { return due }
         if last.age(at: start) > Self.longestPause {
             logger.notice("no versions were thinned for long, or the clock is wrong: they will be in an hour")
             let next = start.after(Self.pauseForDoubts)
@@ -69,6 +74,16 @@ struct Housekeeping: Service {
             logger.info("\(versions) versions and \(chunks) chunks are kept no longer")
         }
         return start.after(Self.interval)
+    }
+
+    /// The clock says less than it has said before. It is behind, as that of a machine may be that was without power, or has been put right
+    /// after it was ahead: what a server has run with for a day is believed.
+    private func believe(_ start: Timestamp) async throws {
+        guard let noticed = try await time(of: .behind), noticed <= start else { return try await set(.behind, start) }
+        guard noticed.age(at: start) >= Self.interval else { return }
+        catalog.keepTimes(from: start)
+        try await set(.done, start)
+        try await set(.behind, nil)
     }
 
     private func discard(_ start: Timestamp) async throws -> (versions: Int, chunks: Int) {
@@ -111,6 +126,8 @@ struct Housekeeping: Service {
     private enum Mark: String {
         /// When a round was done.
         case done = "housekeeping-done"
+        /// Since when the clock says less than that, by itself.
+        case behind = "housekeeping-behind"
         /// What was deleted before is discarded.
         case deleted = "housekeeping-deleted"
     }
@@ -119,7 +136,7 @@ struct Housekeeping: Service {
         try await catalog.setting(mark.rawValue).flatMap { Int64($0) }.map { Timestamp(nanoseconds: $0) }
     }
 
-    private func set(_ mark: Mark, _ time: Timestamp) async throws {
-        try await catalog.set(mark.rawValue, to: "\(time.nanoseconds)")
+    private func set(_ mark: Mark, _ time: Timestamp?) async throws {
+        try await catalog.set(mark.rawValue, to: time.map { "\($0.nanoseconds)" } ?? "")
     }
 }
