@@ -103,6 +103,9 @@ package struct EngineCore: Sendable {
     /// How often in a row something had moved meanwhile.
     private var repeats: [Work: Int] = [:]
     private var rhythm: [LocalPlace: Rhythm] = [:]
+    /// From how many on those are looked for that have long been quiet.
+    private var rhythmLimit = Self.leastRhythmLimit
+    private static var leastRhythmLimit: Int { 10_000 }
     private var pendingMayBeLoaded = false
     /// More came while the pending items were being read page by page: they are read once more from the start.
     private var pendingChangedMeanwhile = false
@@ -329,7 +332,11 @@ package struct EngineCore: Sendable {
     }
 
     private mutating func noteSent(_ place: LocalPlace, at now: Instant) {
-        if rhythm.count > 10_000 { rhythm = rhythm.filter { now - $0.value.lastSent < .seconds(60) } }
+        if rhythm.count > rhythmLimit {
+            rhythm = rhythm.filter { now - $0.value.lastSent < .seconds(60) }
+            // Of many that are all new, not all are looked through again for each further one.
+            rhythmLimit = max(Self.leastRhythmLimit, rhythm.count * 2)
+        }
         if let last = rhythm[place], now - last.lastSent < max(last.interval * 4, .seconds(1)) {
             rhythm[place] = Rhythm(lastSent: now, interval: min(Self.longestInterval, last.interval * 2))
         } else {

@@ -76,6 +76,23 @@ import UbiquityModel
         #expect(core.isWaiting(.place(place)) == (verdict != .parked))
     }
 
+    /// It did when all that had been sent lately was looked through for each.
+    @Test(.timeLimit(.minutes(1)))
+    func `to send many files in a row does not take longer for each`() throws {
+        var core = liveCore()
+        for pass in 0..<300 {
+            let now = Instant(.milliseconds(pass * 10))
+            let works = try (0..<500).map { file in
+                Core.Work.place(LocalPlace(folder: place.folder, name: try Name("\(pass)-\(file)")))
+            }
+            for case .place(let place) in works { _ = core.handle(.changed(place, isOpen: false), at: now) }
+            _ = core.handle(.timer, at: now + Core.closeDelay)
+            let sent = Dictionary(uniqueKeysWithValues: works.map { ($0, Core.Verdict.sent) })
+            _ = core.handle(.passEnded(sent), at: now + Core.closeDelay)
+        }
+        #expect(core.isSettled)
+    }
+
     @Test
     func `what moves again and again is looked at less and less often, and none the later once it has come to rest`() {
         var core = liveCore()
