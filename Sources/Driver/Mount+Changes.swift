@@ -15,6 +15,17 @@ extension Mount {
         submit(completion) { filesystem, acting in filesystem.perform(mutation, acting) }
     }
 
+    /// Several, one after the other on one apply thread; an answer for each.
+    package func apply(
+        _ mutations: [Mutation],
+        completion: @escaping @Sendable ([Result<MutationResult, MutationFailure>]) -> Void
+    ) {
+        let refused = Result<MutationResult, MutationFailure>.failure(.system(.notConnected))
+        guard let filesystem else { return completion(mutations.map { _ in refused }) }
+        let isTaken = filesystem.applier.submit { acting in completion(filesystem.perform(mutations, acting)) }
+        if !isTaken { completion(mutations.map { _ in refused }) }
+    }
+
     /// Frees the content of a file, whole or partly here. `.busy` while anybody has it open, `.stale` if it is not as expected, EMLINK if it has several
     /// names. The caller made sure that the cloud has the revision.
     package func evict(

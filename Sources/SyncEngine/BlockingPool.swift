@@ -1,3 +1,4 @@
+import Driver
 import Glibc
 
 /// A few threads for work that blocks or computes: reading and hashing files, writing chunks, syncing.
@@ -57,7 +58,9 @@ final class BlockingPool: @unchecked Sendable {
                 next = 0
             }
             pthread_mutex_unlock(mutex)
+            Workload.begin()
             job()
+            Workload.end()
         }
     }
 }

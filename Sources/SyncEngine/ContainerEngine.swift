@@ -60,6 +60,8 @@ package actor ContainerEngine {
     let synchronizer: Synchronizer<EngineView>
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
+    /// When new files may come with their content again, after that has failed.
+    var bringsAgain = Instant.start
     var syncCount = 0
     var isDownloadingPinned = false
     var problems: [ItemID: ItemProblem] = [:]
@@ -153,6 +155,9 @@ package actor ContainerEngine {
 
     /// Finds what changed while nobody looked, and begins to sync.
     package func start() async throws(EngineError) {
+        let database = replica.database
+        database.readInBursts()
+        executor.whenIdle { database.endReading() }
         do {
             position = try replica.database.position() ?? .beginning
             let wasClean = try replica.database.wasStoppedCleanly()
@@ -267,7 +272,9 @@ package actor ContainerEngine {
         synchronizer.isRunningPass = true
         beginWatchingFills()
         drainChanges()
+        synchronizer.device.keepsFolder = true
         await synchronizer.run(works)
+        synchronizer.device.keepsFolder = false
         endWatchingFills()
         for waiter in passWaiters { waiter.resume() }
         passWaiters = []

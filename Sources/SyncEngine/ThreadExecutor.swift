@@ -1,9 +1,10 @@
 import CLinux
+import Driver
 import Glibc
 
 /// A thread of its own for an actor whose methods block: on the database, or on the disk. Swift's cooperative pool never does.
 ///
-/// `@unchecked Sendable`: `jobs` and `sleepers` are only touched with `mutex` held; the mutex and the condition are made in
+/// `@unchecked Sendable`: `jobs`, `sleepers` and `whenIdle` are only touched with `mutex` held; the mutex and the condition are made in
 /// `init` and live at a fixed address until `deinit`.
 final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -11,6 +12,7 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private var jobs: [UnownedJob] = []
     /// A few at most.
     private var sleepers: [Sleeper] = []
+    private var whenIdle: (@Sendable () -> Void)?
 
     private struct Sleeper {
         /// Of the monotonic clock, in nanoseconds.
@@ -37,6 +39,13 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         pthread_cond_destroy(condition)
         mutex.deallocate()
         condition.deallocate()
+    }
+
+    /// Runs this on the thread whenever it is about to wait for jobs.
+    func whenIdle(_ body: @escaping @Sendable () -> Void) {
+        pthread_mutex_lock(mutex)
+        whenIdle = body
+        pthread_mutex_unlock(mutex)
     }
 
     func enqueue(_ job: UnownedJob) {
@@ -70,7 +79,10 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         // For this thread alone, as Linux has it. Refused, it is as it was.
         _ = setpriority(__priority_which_t(bitPattern: PRIO_PROCESS.rawValue), 0, Self.niceness)
         while true {
-            for job in takeJobs() { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            let jobs = takeJobs()
+            Workload.begin()
+            for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            Workload.end()
             // Their jobs come to this same thread.
             for continuation in takeRested() { continuation.resume() }
         }
@@ -80,6 +92,11 @@ final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private func takeJobs() -> [UnownedJob] {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
+        if jobs.isEmpty, let whenIdle {
+            pthread_mutex_unlock(mutex)
+            whenIdle()
+            pthread_mutex_lock(mutex)
+        }
         while jobs.isEmpty {
             guard let end = sleepers.lazy.map(\.end).min() else {
                 pthread_cond_wait(condition, mutex)

@@ -116,6 +116,10 @@ final class Mounted: Sendable {
         try outcome { mount.apply(mutation, completion: $0) }
     }
 
+    func apply(_ mutations: [Mutation]) throws -> [Result<MutationResult, MutationFailure>] {
+        try outcome { mount.apply(mutations, completion: $0) }
+    }
+
     func evict(_ name: String, _ state: LocalState) throws -> Result<MutationResult, MutationFailure> {
         let revision = RevisionID.random()
         let content = try Files.read(backing(name))
@@ -150,18 +154,18 @@ final class Mounted: Sendable {
         try outcome { mount.evict(in: parent, name, expecting: evidence, as: placeholder, completion: $0) }
     }
 
-    private func outcome(
-        _ begin: (@escaping @Sendable (Result<MutationResult, MutationFailure>) -> Void) -> Void
-    ) throws -> Result<MutationResult, MutationFailure> {
-        let slot = Mutex<Result<MutationResult, MutationFailure>?>(nil)
+    private func outcome<Value: Sendable>(
+        _ begin: (@escaping @Sendable (Value) -> Void) -> Void
+    ) throws -> Value {
+        let slot = Mutex<Value?>(nil)
         let box = Box(slot)
         begin { result in box.value.withLock { $0 = result } }
         return try eventually("the mutation is done") { box.value.withLock { $0 } }
     }
 
-    private final class Box: Sendable {
-        let value: Mutex<Result<MutationResult, MutationFailure>?>
-        init(_ value: consuming Mutex<Result<MutationResult, MutationFailure>?>) { self.value = value }
+    private final class Box<Value: Sendable>: Sendable {
+        let value: Mutex<Value?>
+        init(_ value: consuming Mutex<Value?>) { self.value = value }
     }
 
     static func name(_ text: String) -> Name {

@@ -27,6 +27,34 @@ extension DriverTests {
             }
         }
 
+        @Test(arguments: [true, false])
+        func `several are published in one go, each as if it were alone`(isKnown: Bool) throws {
+            try mounted { m in
+                // Where the kernel knows the folder it goes through the mount.
+                try Files.makeFolder(m.backing("folder"))
+                let folder = try m.observe("folder")
+                m.replica.folders.insert(folder.key, parent: m.replica.tree.rootKey, name: Mounted.name("folder"))
+                try Files.write("mine", to: m.backing("folder/3"))
+                let watcher = isKnown ? try Watcher(m.path("folder")) : nil
+                let mutations = try (0..<8).map { number in
+                    Mutation.publish(
+                        staged: try m.stage(Array("\(number)".utf8)),
+                        parent: folder.key,
+                        name: Mounted.name("\(number)"),
+                        expecting: .absent
+                    )
+                }
+                let results = try m.apply(mutations)
+                #expect(results.map { (try? $0.get()) != nil } == (0..<8).map { $0 != 3 })
+                #expect(results[3] == .failure(.stale))
+                for number in 0..<8 {
+                    #expect(try Files.text(m.path("folder/\(number)")) == (number == 3 ? "mine" : "\(number)"))
+                }
+                #expect(try watcher?.wait(for: "MOVED_TO 7") ?? true)
+                #expect(try Files.names(in: m.replica.stagingPath).count == 1)
+            }
+        }
+
         @Test
         func `a name that was looked for before and not found appears`() throws {
             try mounted { m in

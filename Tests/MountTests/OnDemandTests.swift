@@ -227,6 +227,54 @@ extension MountTests {
             }
         }
 
+        @Test func `who reads small new files as they come gets some of the next ones whole, and never all of them`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d")
+                try a.sync()
+                try b.sync()
+                try b.shell("ls d")
+                var whole: [Int] = []
+                for round in 0..<30 where whole.last ?? 0 == 0 {
+                    try a.shell("for i in $(seq 20); do head -c 3000 /dev/urandom > d/\(round)-$i; done")
+                    try a.sync()
+                    try b.sync()
+                    let states = try b.shell("getfattr --only-values -n user.ubiquity.state d/\(round)-*").output
+                    whole.append(states.components(separatedBy: "current").count - 1)
+                    try b.shell("cat d/\(round)-* > /dev/null")
+                }
+                // Nothing had been read before the first came.
+                #expect(whole.first == 0 && whole.last ?? 0 > 0 && whole.allSatisfy { $0 < 20 }, "\(whole)")
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+            }
+        }
+
+        @Test func `what is new in a pinned folder comes whole, with its attributes, and can be evicted later`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d")
+                try a.sync()
+                try b.sync()
+                try b.succeed("pin", b.path("d"))
+                try a.shell("for i in $(seq 60); do head -c $((i * 100)) /dev/urandom > d/$i; done; chmod 440 d/*0")
+                try a.shell("setfattr -n user.color -v red d/7; touch -d 2001-02-03 d/8; : > d/empty")
+                try a.sync()
+                try b.sync()
+                for i in 1...60 { try b.waitForState(["current"], of: "d/\(i)") }
+                try b.setOffline(true)
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+                #expect(try b.shell("getfattr --only-values -n user.color d/7").output == "red")
+                try b.setOffline(false)
+                try b.succeed("unpin", b.path("d"))
+                try b.evict("d/7")
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+            }
+        }
+
         @Test func `over a link that costs, nothing comes that nobody reads, and what is pinned comes later`()
             async throws
         {

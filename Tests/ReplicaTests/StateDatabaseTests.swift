@@ -1,5 +1,7 @@
 import Dispatch
+import Foundation
 import Replica
+import Synchronization
 import Testing
 import UbiquityModel
 
@@ -55,6 +57,34 @@ import UbiquityModel
         #expect(try database.remoteItems(after: all[1].id, limit: 2).map(\.id) == [all[2].id, all[3].id])
         #expect(try database.conflicts() == [file])
         #expect(try database.remote(.random()) == nil)
+    }
+
+    @Test func `who reads in bursts sees what was written before each read, by whomever`() throws {
+        let (first, second) = (try remoteFile(1, "first"), try remoteFile(2, "second"))
+        let (database, result) = (database, Mutex<[[ItemID]]>([]))
+        let (mayGoOn, hasRead) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        func read() { result.withLock { $0.append((try? database.remoteItems(after: nil, limit: 9).map(\.id)) ?? []) } }
+        let reader = Thread {
+            database.readInBursts()
+            read()
+            hasRead.signal()
+            mayGoOn.wait()
+            // Another thread has written meanwhile, then this one does.
+            read()
+            try? database.write(remote: [second], position: nil)
+            read()
+            database.endReading()
+            read()
+            hasRead.signal()
+        }
+        reader.start()
+        hasRead.wait()
+        try database.write(remote: [first], position: nil)
+        mayGoOn.signal()
+        hasRead.wait()
+        #expect(result.withLock { $0 } == [[], [first.id], [first.id, second.id], [first.id, second.id]])
+        #expect(try database.remoteItems(after: nil, limit: 9).count == 2)
+        try database.close()
     }
 
     @Test func `a server that is back at an older content is sent the newer one again`() throws {

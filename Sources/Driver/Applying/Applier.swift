@@ -73,7 +73,13 @@ final class Acting: Sendable {
         var outcome: Result<MutationResult, MutationFailure>?
         /// Of attributes, which take several steps: what to expect at the next one.
         var expected: LocalEvidence?
-        var mountRoot: SharedDescriptor?
+        var way: WayIn?
+    }
+
+    /// Opened through the mount.
+    struct WayIn: Sendable {
+        var root: SharedDescriptor
+        var staging: SharedDescriptor
     }
 
     /// A leaf: memory work only.
@@ -122,19 +128,19 @@ final class Acting: Sendable {
     }
 
     /// Only to be touched within `inMount`.
-    var mountRoot: SharedDescriptor? {
-        get { state.withLock { $0.mountRoot } }
+    var way: WayIn? {
+        get { state.withLock { $0.way } }
         set {
             let old = state.withLock { state in
-                defer { state.mountRoot = newValue }
-                return state.mountRoot
+                defer { state.way = newValue }
+                return state.way
             }
             withExtendedLifetime(old) {}
         }
     }
 
     func leaveMount() {
-        guard state.withLock({ $0.mountRoot != nil }) else { return }
-        _ = door.run { () throws(Errno) in self.mountRoot = nil }
+        guard state.withLock({ $0.way != nil }) else { return }
+        _ = door.run { () throws(Errno) in self.way = nil }
     }
 }

@@ -9,10 +9,31 @@ import UbiquityModel
 /// The apply threads' side: how a mutation gets to where it is carried out.
 extension Filesystem {
     func perform(_ mutation: Mutation, _ acting: Acting) -> Result<MutationResult, MutationFailure> {
+        performOutside(mutation) ?? throughMount(mutation, acting)
+    }
+
+    /// One after the other. What is published through the mount, with nothing else between, is one errand for the thread that does so.
+    func perform(_ mutations: [Mutation], _ acting: Acting) -> [Result<MutationResult, MutationFailure>] {
+        var results: [Result<MutationResult, MutationFailure>] = []
+        var errand: [Mutation] = []
+        for mutation in mutations {
+            let result = performOutside(mutation)
+            if result == nil, case .publish = mutation {
+                errand.append(mutation)
+                continue
+            }
+            results += publish(errand, acting) + [result ?? throughMount(mutation, acting)]
+            errand = []
+        }
+        return results + publish(errand, acting)
+    }
+
+    /// Without the mount; `nil` where it has to go through it.
+    private func performOutside(_ mutation: Mutation) -> Result<MutationResult, MutationFailure>? {
         // The kernel would let the request wait behind a program's on the same file: not even begun.
         if let key = mutation.writersHinder, table.node(key)?.hasWriters == true { return .failure(.busy) }
         let folders = mutation.folders
-        guard table.reserve(folders) else { return throughMount(mutation, acting) }
+        guard table.reserve(folders) else { return nil }
         defer { for waiting in table.unreserve(folders) { worker.run(waiting) } }
         do throws(MutationFailure) {
             return .success(try directly(mutation))
@@ -118,13 +139,31 @@ extension Filesystem {
             try acting.inMount { [self] () throws(Errno) in try request(mutation, acting) }
             try noteNothingToSet(mutation, acting)
         } catch { failure = error }
-        // The handler knows better than the errno that came through the kernel.
+        return end(acting, failure)
+    }
+
+    private func publish(_ mutations: [Mutation], _ acting: Acting) -> [Result<MutationResult, MutationFailure>] {
+        guard !mutations.isEmpty else { return [] }
+        do throws(Errno) {
+            return try acting.inMount { [self] () throws(Errno) in
+                mutations.map { mutation in
+                    acting.begin(mutation)
+                    do throws(Errno) { try request(mutation, acting) } catch { return end(acting, error) }
+                    return end(acting, nil)
+                }
+            }
+        } catch {
+            return mutations.map { _ in .failure(MutationFailure(error)) }
+        }
+    }
+
+    /// The handler knows better than the errno that came through the kernel.
+    private func end(_ acting: Acting, _ failure: Errno?) -> Result<MutationResult, MutationFailure> {
         if let outcome = acting.end() {
             if case .success = outcome, let failure { return .failure(MutationFailure(failure)) }
             return outcome
         }
-        if let failure { return .failure(MutationFailure(failure)) }
-        return .failure(.stale)
+        return .failure(failure.map { MutationFailure($0) } ?? .stale)
     }
 
     /// The system calls that become the mutation's requests.
@@ -132,10 +171,7 @@ extension Filesystem {
         switch mutation {
         case .publish(let staged, let parent, let name, let expecting):
             let folder = try mountedFolder(parent, acting)
-            let root = try mountRoot(acting)
-            let staging = SharedDescriptor(
-                try checked(clinux_open_beneath(root.raw, stagingName, Self.pathFlags | O_DIRECTORY))
-            )
+            let staging = try wayIn(acting).staging
             let flags = expecting == .absent ? UInt32(CLINUX_RENAME_NOREPLACE) : 0
             _ = try name.withCString { name throws(Errno) in
                 try checked(clinux_rename_at(staging.raw, staged, folder.raw, name, flags))
@@ -193,7 +229,7 @@ extension Filesystem {
 
     /// A folder as programs see it; never through a link or into another mount.
     private func mountedFolder(_ key: InodeKey, _ acting: Acting) throws(Errno) -> SharedDescriptor {
-        var folder = try mountRoot(acting)
+        var folder = try wayIn(acting).root
         guard let path = replica.folders.path(of: key) else { throw .stale }
         var rest = path.names[...]
         while !rest.isEmpty {
@@ -209,15 +245,19 @@ extension Filesystem {
         return folder
     }
 
-    private func mountRoot(_ acting: Acting) throws(Errno) -> SharedDescriptor {
-        if let known = acting.mountRoot { return known }
+    private func wayIn(_ acting: Acting) throws(Errno) -> Acting.WayIn {
+        if let known = acting.way { return known }
         let root = SharedDescriptor(
             try checked(clinux_open_at(AT_FDCWD, configuration.mountPoint, Int32(CLINUX_O_PATH) | O_DIRECTORY, 0))
         )
         // Somebody may have unmounted us, or mounted something over us.
         guard try diskStatus(root.raw).st_dev == mountDevice.load(ordering: .relaxed) else { throw .notConnected }
-        acting.mountRoot = root
-        return root
+        let staging = SharedDescriptor(
+            try checked(clinux_open_beneath(root.raw, stagingName, Self.pathFlags | O_DIRECTORY))
+        )
+        let way = Acting.WayIn(root: root, staging: staging)
+        acting.way = way
+        return way
     }
 }
 

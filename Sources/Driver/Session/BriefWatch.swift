@@ -12,8 +12,8 @@ import Glibc
 /// a mount that is used now and then costs nothing more.
 struct BriefWatch {
     private static let nanoseconds = 100_000
-    /// With one processor, the program could not ask meanwhile.
-    private static let isPossible = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
+    /// Giving way takes less where nobody takes it.
+    private static let longestYield = 20_000
     private static let highestPower = 6
 
     /// How often in a row nothing came, as far as it counts.
@@ -31,19 +31,26 @@ struct BriefWatch {
     }
 
     private mutating func watch(_ connection: Int32) {
-        guard Self.isPossible else { return }
+        // With one processor, the program could not ask meanwhile; and work that is to be done is worth more than looking for it.
+        guard Workload.leavesTwoProcessors else { return }
         guard skipped == 0 else {
             skipped -= 1
             return
         }
-        let end = Self.now + Self.nanoseconds
+        var now = Self.now
+        let end = now + Self.nanoseconds
         while clinux_fuse_is_readable(connection) == 0 {
-            guard Self.now < end else {
+            let before = now
+            if now < end {
+                sched_yield()
+                now = Self.now
+            }
+            // Somebody else had the processor meanwhile, and may want it again.
+            guard now < end, now - before < Self.longestYield else {
                 misses = min(misses + 1, Self.highestPower)
                 skipped = 1 << misses
                 return
             }
-            sched_yield()
         }
         misses = 0
     }

@@ -29,6 +29,8 @@ package final class Pass {
     package var answered: [RemoteItem] = []
     /// Folders that this pass has made, before their rows are written.
     package var localFolders: [ItemID: InodeKey] = [:]
+    /// Small new files that are ready to appear with their content, by the name under which each was staged.
+    package var brought: [ItemID: String] = [:]
     /// Folders whose entries the engine changed: their times are put right in the end.
     package var foldersTouched: Set<InodeKey> = []
 

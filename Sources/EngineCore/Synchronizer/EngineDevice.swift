@@ -56,6 +56,9 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     /// it is known if all in it is in the cloud only.
     /// - Returns: by what name it is published.
     func stage(_ remote: RemoteItem) async throws -> String
+    /// Small new files are about to appear: makes those of them beside the tree that come here with their content at once, all of it durable.
+    /// - Returns: by what name each of these is published. The others are staged without content.
+    func bring(_ arriving: [RemoteItem]) async -> [ItemID: String]
     /// New content for a file that is whole here, brought together beside the tree.
     func wholeContent(_ wanted: WantedContent) async -> WholeContent
     /// What was staged is not wanted any more.
@@ -63,6 +66,9 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     /// One act, which checks that it finds what is expected.
     /// - Returns: `nil` while a program's claim covers the path.
     func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>?
+    /// Several, one after the other, each as if it were alone.
+    /// - Returns: an answer for each.
+    func perform(_ acts: [(Mutation, ItemPath)]) async -> [Result<MutationResult, MutationFailure>?]
     /// A content is about to be here, or has been replaced, of which somebody may ask by its revision alone.
     func noteRevision(_ revision: RevisionID, of item: ItemID)
 
@@ -93,6 +99,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
 
     /// Files up to this size, in bytes, are read within a pass and travel inside the commit.
     static var smallFile: Int64 { get }
+    /// Files up to this size, in bytes, may come here with others of their kind.
+    static var smallArrival: Int64 { get }
     /// Reads small files whole, side by side.
     /// - Returns: one for each, in their order.
     func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>]

@@ -8,6 +8,8 @@ import struct SystemPackage.Errno
 extension Synchronizer {
     /// Applies that run at the same time.
     private static var width: Int { 8 }
+    /// New files that are published one after the other, without a word to the engine between.
+    private static var appearances: Int { 64 }
     private static var staleDelay: Duration { .milliseconds(30) }
 
     func apply(_ pass: Pass) async {
@@ -19,13 +21,34 @@ extension Synchronizer {
             await apply(candidate, pass)
         }
         let files = waiting.filter { !isStructural($0) }
-        for start in stride(from: 0, to: files.count, by: Self.width) {
-            let group = Array(files[start..<min(files.count, start + Self.width)])
-            await applyTogether(group, pass)
-        }
+        pass.brought = await bring(files, pass)
+        let (appearing, others) = (files.filter(onlyAppears), files.filter { !onlyAppears($0) })
+        for group in groups(of: Self.appearances, in: appearing) { await appear(group, pass) }
+        for group in groups(of: Self.width, in: others) { await applyTogether(group, pass) }
         for (candidate, _) in structural.filter({ vanishes($0.0) }).sorted(by: { $0.1 > $1.1 }) {
             await apply(candidate, pass)
         }
+        // What did not appear after all.
+        for (_, staged) in pass.brought { device.discard(staged) }
+        pass.brought = [:]
+    }
+
+    private func groups(of count: Int, in candidates: [Candidate]) -> [[Candidate]] {
+        stride(from: 0, to: candidates.count, by: count).map {
+            Array(candidates[$0..<min(candidates.count, $0 + count)])
+        }
+    }
+
+    /// Small files that are about to appear, and have a folder to appear in, may come with their content.
+    private func bring(_ candidates: [Candidate], _ pass: Pass) async -> [ItemID: String] {
+        let arriving = candidates.compactMap { candidate -> RemoteItem? in
+            guard candidate.appears, let remote = candidate.remote, case .file(let file) = remote.content,
+                file.content != nil, file.size > 0, file.size <= Device.smallArrival,
+                localFolder(of: remote.place.parent, pass) != nil
+            else { return nil }
+            return remote
+        }
+        return arriving.isEmpty ? [:] : await device.bring(arriving)
     }
 
     /// The engine takes each up again where its disk work ends; nothing of the candidates is shared across threads.
@@ -64,6 +87,8 @@ extension Synchronizer {
         }
     }
 
+    private func onlyAppears(_ candidate: Candidate) -> Bool { candidate.applies.count == 1 && candidate.appears }
+
     private func vanishes(_ candidate: Candidate) -> Bool {
         candidate.applies.contains { if case .planned(.vanish) = $0 { true } else { false } }
     }
@@ -78,13 +103,23 @@ extension Synchronizer {
             switch step {
             case .aside: await moveAside(candidate, pass)
             case .refer(let remote): await refer(candidate, to: remote)
-            case .planned(.appear): await appear(candidate, pass)
+            case .planned(.appear): await makeAppear([candidate], pass)
             case .planned(.replace): await replace(candidate, pass)
             case .planned(.move(let place)): await move(candidate, to: place, pass)
             case .planned(.attributes(let changes)): await setAttributes(changes, candidate, pass)
             case .planned(.vanish): await vanish(candidate, pass)
             }
         }
+        conclude(candidate, pass)
+    }
+
+    /// Nothing else is to be done about these.
+    private func appear(_ candidates: [Candidate], _ pass: Pass) async {
+        await makeAppear(candidates, pass)
+        for candidate in candidates { conclude(candidate, pass) }
+    }
+
+    private func conclude(_ candidate: Candidate, _ pass: Pass) {
         guard candidate.verdict == nil else { return }
         candidate.verdict = .done
         // What was announced here is the same content by now, and no step was needed for that: it has still to be agreed on.
@@ -98,45 +133,80 @@ extension Synchronizer {
 
     // MARK: Steps
 
-    private func appear(_ candidate: Candidate, _ pass: Pass) async {
-        guard let remote = candidate.remote else { return }
+    private struct Appearance {
+        var candidate: Candidate
+        var remote: RemoteItem
+        var place: LocalPlace
+        var path: ItemPath
+        /// By what name it is published.
+        var staged: String
+    }
+
+    private func makeAppear(_ candidates: [Candidate], _ pass: Pass) async {
+        var appearances: [Appearance] = []
+        for candidate in candidates where candidate.verdict == nil {
+            if let appearance = await appearance(of: candidate, pass) { appearances.append(appearance) }
+        }
+        guard !appearances.isEmpty else { return }
+        let results = await device.perform(
+            appearances.map { appearance in
+                let place = appearance.place
+                return (
+                    .publish(staged: appearance.staged, parent: place.folder, name: place.name, expecting: .absent),
+                    appearance.path
+                )
+            }
+        )
+        for (appearance, result) in zip(appearances, results) {
+            let candidate = appearance.candidate
+            guard let state = noted(result, appearance.path, candidate, staged: appearance.staged)?.state else {
+                if staleCounts[candidate.id, default: 0] > 3 {
+                    await clear(appearance.place, of: appearance.remote.place, pass)
+                }
+                continue
+            }
+            await appeared(appearance, state, pass)
+        }
+    }
+
+    /// Prepares it beside the tree. If that cannot be, the verdict says why.
+    private func appearance(of candidate: Candidate, _ pass: Pass) async -> Appearance? {
+        guard let remote = candidate.remote else { return nil }
         guard let folder = localFolder(of: remote.place.parent, pass) else {
             candidate.verdict = .later(.seconds(1))
-            return
+            return nil
         }
         let place = LocalPlace(folder: folder, name: remote.place.name)
         guard let path = device.path(of: place) else {
             candidate.verdict = .later(.seconds(1))
-            return
+            return nil
         }
         if let reason = LocalOnly.reason(for: path) {
             noteProblem(candidate, "stays in the cloud: \(reason.description)")
             candidate.verdict = .parked
-            return
+            return nil
         }
         device.recordMade()
         if candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil {
             // Somebody asked for it meanwhile, and it is here.
             candidate.verdict = .again
-            return
+            return nil
         }
         if remote.isAnnounced, isTaken(place, remote.place) {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
-            return
+            return nil
         }
-        guard let staged = await stage(candidate, remote) else { return }
-        guard
-            let state = await perform(
-                .publish(staged: staged, parent: folder, name: remote.place.name, expecting: .absent),
-                path,
-                candidate,
-                staged: staged
-            )
-        else {
-            if staleCounts[candidate.id, default: 0] > 3 { await clear(place, of: remote.place, pass) }
-            return
+        if let brought = pass.brought.removeValue(forKey: remote.id) {
+            if let revision = remote.content.revision { device.noteRevision(revision, of: remote.id) }
+            return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: brought)
         }
+        guard let staged = await stage(candidate, remote) else { return nil }
+        return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
+    }
+
+    private func appeared(_ appearance: Appearance, _ state: LocalState, _ pass: Pass) async {
+        let (candidate, remote, place) = (appearance.candidate, appearance.remote, appearance.place)
         await settleApplied(remote, state, place, pass)
         candidate.formerKey = candidate.synced?.local?.key
         candidate.synced = pass.syncedRow(candidate.id)
@@ -425,7 +495,17 @@ extension Synchronizer {
         _ candidate: Candidate,
         staged: String? = nil
     ) async -> MutationResult? {
-        switch await device.perform(mutation, at: path) {
+        noted(await device.perform(mutation, at: path), path, candidate, staged: staged)
+    }
+
+    /// What came of it; `nil`, with the verdict that follows from it, if nothing did.
+    private func noted(
+        _ result: Result<MutationResult, MutationFailure>?,
+        _ path: ItemPath,
+        _ candidate: Candidate,
+        staged: String?
+    ) -> MutationResult? {
+        switch result {
         case .success(let result):
             staleCounts[candidate.id] = nil
             return result

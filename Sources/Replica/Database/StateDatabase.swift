@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Glibc
 internal import SQLiteRows
 internal import Synchronization
 internal import UbiquityModel
@@ -11,6 +12,7 @@ internal import UbiquityModel
 package final class StateDatabase: Sendable {
     private let pool: DatabasePool
     private let readers: ReaderStack
+    private let burst = ReadingBurst()
     /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.
     private let folders = Mutex(FolderRows())
 
@@ -50,6 +52,7 @@ package final class StateDatabase: Sendable {
     /// Checkpoints and closes. Later calls fail.
     package func close() throws(ReplicaError) {
         do {
+            try burst.close()
             try readers.close()
             try pool.close()
         } catch {
@@ -60,6 +63,7 @@ package final class StateDatabase: Sendable {
     /// One or more reads that need not agree with each other: no transaction.
     func reading<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
         do {
+            if let reader = try burst.reader(asOf: writings, from: readers) { return try reader.unsafeRead(body) }
             guard let reader = try readers.take() else { return try pool.unsafeRead(body) }
             defer { readers.put(reader) }
             return try reader.unsafeRead(body)
@@ -67,6 +71,17 @@ package final class StateDatabase: Sendable {
             throw Self.described(error)
         }
     }
+
+    /// What the calling thread reads one after the other comes from one transaction, begun anew only after something was written: without,
+    /// each read locks and unlocks the file (14 system calls for a file that the engine looks at). One thread may have that.
+    ///
+    /// It calls `endReading` whenever it has nothing to do for a while: what it has read last is kept in the log until then.
+    package func readInBursts() { burst.adopt() }
+
+    package func endReading() { burst.end() }
+
+    /// How often something was written.
+    private var writings: UInt64 { folders.withLock { $0.version } }
 
     /// Reads of one and the same state.
     func readingSnapshot<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
@@ -107,6 +122,57 @@ package final class StateDatabase: Sendable {
     }
 }
 
+/// One thread's connection, and whether it has a transaction open.
+private final class ReadingBurst: Sendable {
+    private struct State {
+        var reader: DatabaseQueue?
+        /// As of when the transaction reads.
+        var version: UInt64?
+    }
+
+    /// 0: none.
+    private let thread = Atomic<UInt>(0)
+    /// Guards memory only, and only that thread uses it, until the database is closed.
+    private let state = Mutex(State())
+
+    func adopt() { thread.store(UInt(pthread_self()), ordering: .relaxed) }
+
+    /// - Returns: `nil` for all other threads.
+    func reader(asOf version: UInt64, from readers: ReaderStack) throws -> DatabaseQueue? {
+        guard thread.load(ordering: .relaxed) == UInt(pthread_self()) else { return nil }
+        let (known, begun) = state.withLock { ($0.reader, $0.version) }
+        guard let reader = try known ?? readers.take() else { return nil }
+        if begun != version {
+            try reader.unsafeRead { database in
+                if database.isInsideTransaction { try database.run("COMMIT", []) }
+                try database.run("BEGIN", [])
+            }
+            state.withLock { $0 = State(reader: reader, version: version) }
+        }
+        return reader
+    }
+
+    func end() {
+        let (reader, begun) = state.withLock { state in
+            defer { state.version = nil }
+            return (state.reader, state.version)
+        }
+        guard let reader, begun != nil else { return }
+        // A transaction that cannot be ended is ended before the next.
+        try? reader.unsafeRead { if $0.isInsideTransaction { try $0.run("COMMIT", []) } }
+    }
+
+    func close() throws {
+        thread.store(0, ordering: .relaxed)
+        end()
+        let reader = state.withLock { state in
+            defer { state.reader = nil }
+            return state.reader
+        }
+        try reader?.close()
+    }
+}
+
 /// Connections for reading, the one that was used last first, whose cache is warm.
 ///
 /// `DatabasePool` has the same, and takes longer to find one that is free than a row takes to be read (which the engine does ten times for
@@ -143,6 +209,8 @@ private final class ReaderStack: Sendable {
         do {
             var configuration = configuration
             configuration.readonly = true
+            // See `ReadingBurst`.
+            configuration.allowsUnsafeTransactions = true
             // 16 MiB: there are several.
             configuration.prepareDatabase { try $0.execute(sql: "PRAGMA cache_size = -16384") }
             return try DatabaseQueue(path: path, configuration: configuration)

@@ -126,6 +126,26 @@ extension SimDevice: EngineDevice {
         return newStage(inode)
     }
 
+    func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] {
+        let wanted = arriving.filter { _ in world.random.below(3) == 0 }
+        guard !wanted.isEmpty else { return [:] }
+        do {
+            let tokens = try await request { cloud in
+                try wanted.map { item in try item.content.revision.flatMap { try cloud.tokens(of: $0) } }
+            }
+            guard !machine.isDiskFull, !machine.diskFails() else { return [:] }
+            var staged: [ItemID: String] = [:]
+            for case (let item, let tokens?) in zip(wanted, tokens) {
+                staged[item.id] = newStage(whole(tokens, item.attributes))
+                world.count(.arrivals)
+            }
+            machine.makeDiskDurable()
+            return staged
+        } catch {
+            return [:]
+        }
+    }
+
     func wholeContent(_ wanted: WantedContent) async -> WholeContent {
         if hasWriter(wanted.key) {
             world.count(.busy)
@@ -136,19 +156,21 @@ extension SimDevice: EngineDevice {
             let tokens = try await request { try $0.tokens(of: wanted.file.revision) }
             guard let tokens else { return .not(.later(.seconds(1))) }
             if machine.isDiskFull || machine.diskFails() { return .not(.failed) }
-            let attributes = wanted.remote.attributes
-            let inode = SimInode(
-                kind: .file,
-                tokens: tokens,
-                mode: attributes.mode,
-                extended: attributes.extended,
-                modified: attributes.modified,
-                changed: SimDisk.tick(machine.timeOfDay)
-            )
-            return .staged(newStage(inode))
+            return .staged(newStage(whole(tokens, wanted.remote.attributes)))
         } catch {
             return .not(.failed)
         }
+    }
+
+    private func whole(_ tokens: [UInt64], _ attributes: ItemAttributes) -> SimInode {
+        SimInode(
+            kind: .file,
+            tokens: tokens,
+            mode: attributes.mode,
+            extended: attributes.extended,
+            modified: attributes.modified,
+            changed: SimDisk.tick(machine.timeOfDay)
+        )
     }
 
     func discard(_ staged: String) {
@@ -166,6 +188,12 @@ extension SimDevice: EngineDevice {
         return result
     }
 
+    func perform(_ acts: [(Mutation, ItemPath)]) async -> [Result<MutationResult, MutationFailure>?] {
+        var results: [Result<MutationResult, MutationFailure>?] = []
+        for (mutation, path) in acts { results.append(await perform(mutation, at: path)) }
+        return results
+    }
+
     func noteRevision(_ revision: RevisionID, of item: ItemID) {}
     func populatedFolder(_ item: ItemID) -> InodeKey? { synchronizer.tracker.folderKey(of: item) }
     func fetchesByItself(_ item: RemoteItem) -> Bool { false }
@@ -180,6 +208,7 @@ extension SimDevice: EngineDevice {
     // MARK: Contents and the cloud
 
     static var smallFile: Int64 { 3 * SimContent.tokenBytes }
+    static var smallArrival: Int64 { 2 * SimContent.tokenBytes }
 
     func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
         var results: [Result<ReadContent, ReadFailure>] = []

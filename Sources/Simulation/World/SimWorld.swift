@@ -4,7 +4,7 @@ import UbiquityModel
 
 /// What can happen in a world, besides what programs do; each occurrence is counted.
 package enum SimCounter: String, CaseIterable, Sendable {
-    case passes, mutations, busy, fills, largeTransfers, connectionsLost
+    case passes, mutations, busy, fills, arrivals, largeTransfers, connectionsLost
     case requestLost, answerLost, kills, networkCuts, powerLosses, backupsRestored, clockJumps
     case serverRestored, disksFull, diskFailures, quotasUsedUp, networkDeaf, writesTorn, devicesRevoked, disksCloned
     case creates, writes, safeSaves, renames, exchanges, deletions, foldersMade, foldersRemoved, attributes, links

@@ -72,6 +72,12 @@ extension EngineView: EngineDevice {
         return try await engine.stage(remote)
     }
 
+    static var smallArrival: Int64 { ReadAhead.smallFile }
+
+    nonisolated(nonsending) func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] {
+        await engine?.bring(arriving) ?? [:]
+    }
+
     nonisolated(nonsending) func wholeContent(_ wanted: WantedContent) async -> WholeContent {
         await engine?.wholeContent(wanted) ?? .not(.failed)
     }
@@ -94,6 +100,22 @@ extension EngineView: EngineDevice {
         return result
     }
 
+    nonisolated(nonsending) func perform(
+        _ acts: [(Mutation, ItemPath)]
+    ) async -> [Result<MutationResult, MutationFailure>?] {
+        guard let mount else { return acts.map { _ in .failure(.stale) } }
+        let tokens = acts.map { claims.begin(engineWrite: $0.1) }
+        let mutations = zip(acts, tokens).filter { $0.1 != nil }.map(\.0.0)
+        var results = await withCheckedContinuation { continuation in
+            mount.apply(mutations) { continuation.resume(returning: $0) }
+        }[...]
+        return tokens.map { token in
+            guard let token else { return nil }
+            claims.end(token)
+            return results.popFirst() ?? .failure(.stale)
+        }
+    }
+
     func noteRevision(_ revision: RevisionID, of item: ItemID) {
         populator.known.note(revision, of: item)
     }
@@ -101,6 +123,7 @@ extension EngineView: EngineDevice {
     // MARK: Folders in the cloud only
 
     func populatedFolder(_ item: ItemID) -> InodeKey? { engine?.assumeIsolated { $0.populatedFolder(item) } ?? nil }
+
     func fetchesByItself(_ item: RemoteItem) -> Bool {
         engine?.assumeIsolated { $0.fetchesByItself(item) } ?? false
     }

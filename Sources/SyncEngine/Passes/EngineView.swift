@@ -23,6 +23,12 @@ final class EngineView: DeviceView {
 
     var mount: Mount?
 
+    /// While a pass runs.
+    var keepsFolder = false {
+        didSet { lastFolder = nil }
+    }
+    private var lastFolder: (key: InodeKey, folder: OwnedFile)?
+
     init(
         container: ContainerID,
         replica: Replica,
@@ -47,25 +53,32 @@ final class EngineView: DeviceView {
 
     func observe(_ place: LocalPlace) throws -> LocalState? {
         try unlessGone { () throws(Errno) in
-            let folder = try replica.tree.openFolder(key: place.folder)
-            return try replica.tree.observe(in: folder.raw, place.name)
+            try replica.tree.observe(in: try openFolder(place.folder).descriptor, place.name)
         } ?? nil
     }
 
     func target(of place: LocalPlace) throws -> [UInt8]? {
         try unlessGone { () throws(Errno) in
-            let folder = try replica.tree.openFolder(key: place.folder)
-            return try replica.tree.readLink(in: folder.raw, place.name)
+            try replica.tree.readLink(in: try openFolder(place.folder).descriptor, place.name)
         }
     }
 
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]? {
         try unlessGone { () throws(Errno) in
-            let folder = try replica.tree.openFolder(key: place.folder)
-            let file = OwnedDescriptor(try replica.tree.openPath(in: folder.raw, place.name))
+            let folder = try openFolder(place.folder)
+            let file = OwnedDescriptor(try replica.tree.openPath(in: folder.descriptor, place.name))
             if try InodeKey(descriptor: file.raw) != key { throw .stale }
             return try replica.tree.extendedAttributes(descriptor: file.raw)
         }
+    }
+
+    /// Most of what a pass looks at lies beside what it has looked at before: that folder stays open until the pass ends. (It is the folder
+    /// of that key, wherever it goes.)
+    private func openFolder(_ key: InodeKey) throws(Errno) -> OwnedFile {
+        if let lastFolder, lastFolder.key == key { return lastFolder.folder }
+        let folder = OwnedFile(try replica.tree.openFolder(key: key))
+        if keepsFolder { lastFolder = (key, folder) }
+        return folder
     }
 
     private func unlessGone<Value>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {

@@ -38,7 +38,19 @@ struct Uploader: Sendable {
     /// - Returns: one for each, in their order.
     func readSmall(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
         let (replica, key) = (replica, key)
-        let results = try? await BlockingPool.shared.run { files.map { Self.readSmall($0, replica, key) } }
+        let results = try? await BlockingPool.shared.run {
+            // Most lie beside the one before.
+            var last: (key: InodeKey, folder: OwnedFile)?
+            return files.map { file in
+                if last?.key != file.place.folder { last = nil }
+                return Self.readSmall(file, replica, key) { () throws(Errno) in
+                    if let last { return last.folder }
+                    let folder = OwnedFile(try replica.tree.openFolder(key: file.place.folder))
+                    last = (file.place.folder, folder)
+                    return folder
+                }
+            }
+        }
         // The closure above does not throw, and the pool throws nothing of its own.
         return results ?? []
     }
@@ -46,7 +58,8 @@ struct Uploader: Sendable {
     private static func readSmall(
         _ file: WantedFile,
         _ replica: Replica,
-        _ key: ContainerKey
+        _ key: ContainerKey,
+        openFolder: () throws(Errno) -> OwnedFile
     ) -> Result<ReadContent, ReadFailure> {
         var chunks: [ChunkID: [UInt8]] = [:]
         let reading = read(
@@ -54,7 +67,8 @@ struct Uploader: Sendable {
             expecting: file.state,
             hasWriter: file.hasWriter,
             replica: replica,
-            key: key
+            key: key,
+            openFolder: openFolder
         ) { id, bytes in chunks[id] = Array(bytes) }
         switch reading {
         case .success(let read):
@@ -99,6 +113,7 @@ struct Uploader: Sendable {
                 hasWriter: hasWriter,
                 replica: replica,
                 key: key,
+                openFolder: { () throws(Errno) in OwnedFile(try replica.tree.openFolder(key: place.folder)) },
                 former: former,
                 // This thread, which waits for it, is none of the pool's.
                 beside: { BlockingPool.shared.submit($0) }
@@ -174,13 +189,14 @@ struct Uploader: Sendable {
         hasWriter: Bool,
         replica: Replica,
         key: ContainerKey,
+        openFolder: () throws(Errno) -> OwnedFile,
         former: Manifest? = nil,
         beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) -> Result<ContentReader.Reading, UploadError> {
         do {
-            let folder = try replica.tree.openFolder(key: place.folder)
-            let file = try replica.tree.openFile(in: folder.raw, place.name, expecting: state.key)
+            let folder = try openFolder()
+            let file = try replica.tree.openFile(in: folder.descriptor, place.name, expecting: state.key)
             return .success(
                 try ContentReader.read(
                     file.raw,

@@ -20,6 +20,7 @@ final class ReadAhead: Sendable {
 
     private struct State {
         var walk = ReadingWalk()
+        var arrivals = ArrivalReading()
         /// One at a time for a folder: what misses meanwhile is about to come.
         var running: Set<ItemID> = []
         /// Counts how often all that is about to begin was called off.
@@ -59,8 +60,9 @@ final class ReadAhead: Sendable {
     /// A program waits for a small file of that place.
     func missed(_ place: Place) {
         guard !cost.isMetered else { return }
-        let now = Instant(ContinuousClock.now - started)
+        let now = now
         let begun: (count: Int, mount: Mount, host: EngineHost, callings: Int)? = state.withLock { state in
+            state.arrivals.missed(in: place.parent, at: now)
             guard !state.running.contains(place.parent), let mount = state.mount, let host = state.host else {
                 return nil
             }
@@ -75,6 +77,16 @@ final class ReadAhead: Sendable {
             _ = state.withLock { $0.running.remove(place.parent) }
         }
     }
+
+    /// Small new files are about to appear in these folders, one for each.
+    /// - Returns: how many of them come with their content.
+    func arrived(in folders: [ItemID]) -> Int {
+        guard !cost.isMetered else { return 0 }
+        let now = now
+        return state.withLock { $0.arrivals.arrived(folders, at: now) }
+    }
+
+    private var now: Instant { Instant(ContinuousClock.now - started) }
 
     private func bring(
         _ count: Int,
@@ -94,7 +106,15 @@ final class ReadAhead: Sendable {
             let wanted = Set(accepted.map(ObjectIdentifier.init))
             let files = found.filter { wanted.contains(ObjectIdentifier($0.file)) }
             guard let first = files.first else { return }
-            let destination = ManyFiles(files, served: host.filler.served)
+            let destination = JoinedContents(
+                files.map { one in
+                    let missing = ChunkIndex(one.manifest).entries(
+                        covering: one.file.missing(in: 0..<one.manifest.size)
+                    )
+                    return (one.file, missing, one.manifest.size)
+                },
+                written: host.filler.served
+            )
             let token = downloader.meter.begin(
                 first.item,
                 path: place.name.description,
@@ -139,39 +159,5 @@ final class ReadAhead: Sendable {
             found.append(Found(item: one.id, file: file, manifest: one.manifest))
         }
         return found
-    }
-}
-
-/// Many files as one, in which each has its place behind the one before.
-private struct ManyFiles: ContentDestination {
-    private let files: [PlaceholderFile]
-    private let starts: [Int64]
-    let entries: [ChunkIndex.Entry]
-    let size: Int64
-    /// Bytes have come that somebody may wait for.
-    private let served: @Sendable (PlaceholderFile) -> Void
-
-    init(_ found: [ReadAhead.Found], served: @escaping @Sendable (PlaceholderFile) -> Void) {
-        var (entries, starts, size) = ([ChunkIndex.Entry](), [Int64](), Int64(0))
-        for one in found {
-            starts.append(size)
-            for entry in ChunkIndex(one.manifest).entries(covering: one.file.missing(in: 0..<one.manifest.size)) {
-                let range = size + entry.range.lowerBound..<size + entry.range.upperBound
-                entries.append(ChunkIndex.Entry(chunk: entry.chunk, range: range))
-            }
-            size += one.manifest.size
-        }
-        files = found.map(\.file)
-        (self.entries, self.starts, self.size, self.served) = (entries, starts, size, served)
-    }
-
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
-        var (low, high) = (0, starts.count)
-        while high - low > 1 {
-            let middle = (low + high) / 2
-            if starts[middle] <= offset { low = middle } else { high = middle }
-        }
-        try files[low].write(bytes, at: offset - starts[low])
-        served(files[low])
     }
 }

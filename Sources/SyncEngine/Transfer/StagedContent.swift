@@ -42,9 +42,14 @@ final class StagedContent: ContentDestination {
     func complete(size: Int64, attributes: ItemAttributes) throws(Errno) {
         try checked(clinux_truncate(file.raw, size))
         try checked(clinux_fsync(file.raw))
+        try set(attributes)
+        try checked(clinux_fsync(file.raw))
+    }
+
+    /// What the item has besides its content, on a file that had nothing of that. Whoever does so for many syncs the disk once.
+    func set(_ attributes: ItemAttributes) throws(Errno) {
         _ = try ExtendedAttributes.replaceSynced(file.raw, with: attributes.extended)
         try InodeMode.set(file.raw, attributes.mode, .file)
         try setModified(file.raw, attributes.modified)
-        try checked(clinux_fsync(file.raw))
     }
 }
