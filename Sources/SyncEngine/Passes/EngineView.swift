@@ -53,23 +53,40 @@ final class EngineView: DeviceView {
 
     func observe(_ place: LocalPlace) throws -> LocalState? {
         try unlessGone { () throws(Errno) in
-            try replica.tree.observe(in: try openFolder(place.folder).descriptor, place.name)
+            try withFolder(place.folder) { folder throws(Errno) in
+                try replica.tree.observe(in: folder, place.name)
+            }
         } ?? nil
     }
 
     func target(of place: LocalPlace) throws -> [UInt8]? {
         try unlessGone { () throws(Errno) in
-            try replica.tree.readLink(in: try openFolder(place.folder).descriptor, place.name)
+            try withFolder(place.folder) { folder throws(Errno) in
+                try replica.tree.readLink(in: folder, place.name)
+            }
         }
     }
 
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]? {
         try unlessGone { () throws(Errno) in
-            let folder = try openFolder(place.folder)
-            let file = OwnedDescriptor(try replica.tree.openPath(in: folder.descriptor, place.name))
+            let file = OwnedDescriptor(
+                try withFolder(place.folder) { folder throws(Errno) in
+                    try replica.tree.openPath(in: folder, place.name)
+                }
+            )
             if try InodeKey(descriptor: file.raw) != key { throw .stale }
             return try replica.tree.extendedAttributes(descriptor: file.raw)
         }
+    }
+
+    /// The descriptor is good inside `body` only: where no folder stays open, nothing else holds it.
+    private func withFolder<Value>(
+        _ key: InodeKey,
+        _ body: (Int32) throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        let folder = try openFolder(key)
+        defer { withExtendedLifetime(folder) {} }
+        return try body(folder.descriptor)
     }
 
     /// Most of what a pass looks at lies beside what it has looked at before: that folder stays open until the pass ends. (It is the folder
