@@ -31,6 +31,15 @@ package final class BackingTree: Sendable {
         )
     }
 
+    /// Bytes that the tree's filesystem has in all.
+    package func diskBytes() throws(Errno) -> Int64 {
+        var status = statvfs()
+        try called(fstatvfs(root.raw, &status))
+        return Int64(
+            clamping: UInt64(status.f_blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue
+        )
+    }
+
     /// What a name stands for, or `nil` if there is no such name. All of it is of one inode, even while names change.
     package func observe(in directory: Int32, _ name: Name) throws(Errno) -> LocalState? {
         let descriptor: Int32

@@ -20,6 +20,10 @@ enum Schema {
         if version < 2 { try database.execute(sql: populationTables) }
         // When it was sent, by the start of the machine.
         if version < 3 { try database.execute(sql: "ALTER TABLE sending ADD COLUMN boot TEXT") }
+        if version < 4 {
+            try database.execute(sql: keepingColumns)
+            try RangesTable.count(database)
+        }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -89,5 +93,15 @@ enum Schema {
         CREATE TABLE unlisted (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         DROP INDEX IF EXISTS remotePlace;
         CREATE INDEX remoteChildren ON remote (parent, name, id, kind) WHERE NOT deleted;
+        """
+
+    /// Since version 4. `used`: when a program last had the file open, in nanoseconds; NULL: not since its content came, which the inode's
+    /// change time tells. `bytes`: of the ranges that are present. The index has the whole files, those used least recently first, and all
+    /// that adding up their sizes takes.
+    private static let keepingColumns = """
+        ALTER TABLE synced ADD COLUMN used INTEGER;
+        ALTER TABLE ranges ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX syncedContent ON synced (ifnull(used, localChanged), id, size, isDataless, kind)
+            WHERE isDataless = 0 AND kind = 1;
         """
 }

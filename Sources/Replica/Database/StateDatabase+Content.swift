@@ -52,11 +52,11 @@ extension StateDatabase {
     package func write(ranges: ByteRangeSet, _ item: ItemID, _ placeholder: Placeholder) throws(ReplicaError) {
         try writing { database in
             try database.run(
-                "INSERT OR REPLACE INTO ranges (item, revision, generation, present) VALUES (?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO ranges (item, revision, generation, present, bytes) VALUES (?, ?, ?, ?, ?)",
                 [
                     .identifier(item), .identifier(placeholder.revision),
                     .integer(Int64(bitPattern: placeholder.generation)),
-                    .blob(ranges.encoded),
+                    .blob(ranges.encoded), .integer(ranges.count),
                 ]
             )
         }
@@ -67,6 +67,18 @@ extension StateDatabase {
         guard !items.isEmpty else { return }
         try writing { database in
             for item in items { try database.run("DELETE FROM ranges WHERE item = ?", [.identifier(item)]) }
+        }
+    }
+}
+
+enum RangesTable {
+    /// In a database of a version that did not.
+    static func count(_ database: Database) throws {
+        let rows = try database.rows("SELECT item, present FROM ranges") { (try $0.item(), $0.blob(1) ?? []) }
+        for (item, present) in rows {
+            // What cannot be read is fetched again, and counts for nothing.
+            let bytes = ByteRangeSet(encoded: present)?.count ?? 0
+            try database.run("UPDATE ranges SET bytes = ? WHERE item = ?", [.integer(bytes), .identifier(item)])
         }
     }
 }

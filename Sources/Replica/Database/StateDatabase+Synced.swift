@@ -99,7 +99,8 @@ extension StateDatabase {
                 let row: [SQLValue] = [.blob(local.key.bytes), .identifier(revision)]
                 try database.run(
                     """
-                    UPDATE synced SET localSize = ?3, localModified = ?4, localChanged = ?5, isDataless = ?6
+                    UPDATE synced SET localSize = ?3, localModified = ?4, localChanged = ?5, isDataless = ?6,
+                        used = max(used, ?5)
                     WHERE inode = ?1 AND revision = ?2
                     """,
                     row + [
