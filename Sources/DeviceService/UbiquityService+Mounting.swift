@@ -197,6 +197,7 @@ extension UbiquityService {
             )
         } catch { throw ControlError(entry.container, error) }
         engine.setMetered(isMetered)
+        await engine.setKeeping(await keeping(of: entry.container))
         let host = ServiceHost(engine: engine.host, broker: broker, gate: gate, container: info.id, replica: replica)
         host.whenUnmounted { [weak self] in Task { await self?.mountVanished(entry) } }
         let mount = Mount(

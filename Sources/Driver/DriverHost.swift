@@ -40,6 +40,8 @@ package protocol DriverHost: AnyObject, Sendable {
     func entryChangeRefused(paths: [ItemPath], threadID: Int32) -> Bool
     /// A writable handle was released.
     func closed(key: InodeKey)
+    /// A program has opened a file that was there, or released a handle on which it could only read. Cheap.
+    func used(_ key: InodeKey)
 
     /// A virtual attribute; may be answered later, exactly once.
     func itemAttribute(
@@ -90,8 +92,9 @@ package protocol DriverHost: AnyObject, Sendable {
     func unmounted()
 }
 
-/// A host without a cloud has no such folders.
+/// A host without a cloud gives up no content, and has no such folders.
 extension DriverHost {
+    package func used(_ key: InodeKey) {}
     package func isUnpopulated(_ folder: InodeKey) -> Bool { false }
     package func listingWaits(
         folder: InodeKey,

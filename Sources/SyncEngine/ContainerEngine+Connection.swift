@@ -26,8 +26,8 @@ extension ContainerEngine {
             guard !Task.isCancelled else { return }
             connectionProblem = nil
             handle(.caughtUp)
-            // Beside what follows: it may take long.
-            Task { await self.downloadPinned() }
+            searchKept()
+            contentWatch.grew()
             try await follow()
             noteLost(.offline("the server ended the connection"))
         } catch {

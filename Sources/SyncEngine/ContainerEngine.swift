@@ -37,6 +37,7 @@ package actor ContainerEngine {
     nonisolated let meter: TransferMeter
     nonisolated let readAhead: ReadAhead
     nonisolated let cost = LinkCost()
+    nonisolated let contentWatch = ContentWatch()
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
     /// Answers of the first listing that are not written down yet.
@@ -63,7 +64,7 @@ package actor ContainerEngine {
     /// When new files may come with their content again, after that has failed.
     var bringsAgain = Instant.start
     var syncCount = 0
-    var isDownloadingPinned = false
+    var keeping = KeepingState()
     var problems: [ItemID: ItemProblem] = [:]
     var position = LogPosition.beginning
     /// Items of the cloud that this device cannot represent, in words.
@@ -108,7 +109,8 @@ package actor ContainerEngine {
             },
             missed: { file, place in
                 if file.placeholder.size <= ReadAhead.smallFile { readAhead.missed(place) }
-            }
+            },
+            grew: { [contentWatch] in contentWatch.grew() }
         )
         populator = Populator(replica: replica, known: downloader.known, logger: logger)
         do throws(ReplicaError) {
@@ -119,7 +121,13 @@ package actor ContainerEngine {
         } catch {
             throw .failed("the replica cannot be read: \(error)")
         }
-        host = EngineHost(replica: replica, filler: filler, populator: populator, listing: listing)
+        host = EngineHost(
+            replica: replica,
+            filler: filler,
+            populator: populator,
+            listing: listing,
+            watch: contentWatch
+        )
         self.relay = relay
         synchronizer = Synchronizer(
             device: EngineView(
@@ -150,6 +158,7 @@ package actor ContainerEngine {
         synchronizer.device.mount = mount
         host.attach(self)
         readAhead.attach(mount, host)
+        contentWatch.attach(self)
         relay.engine.withLock { $0 = self }
     }
 
@@ -192,6 +201,7 @@ package actor ContainerEngine {
         connectionTask?.cancel()
         for task in transferTasks.values { task.cancel() }
         for task in Array(transferTasks.values) { await task.value }
+        await stopKeeping()
         while synchronizer.isRunningPass { await withCheckedContinuation { passWaiters.append($0) } }
         drainChanges()
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
@@ -360,6 +370,7 @@ package actor ContainerEngine {
             // Without the row the next look hashes the file and finds it equal.
             logger.warning("filled files are not recorded", metadata: ["why": "\(error)"])
         }
+        contentWatch.grew()
         for file in files {
             for work in tracker.waitingForContent.removeValue(forKey: file.key) ?? [] { handle(.woken(work)) }
         }

@@ -29,12 +29,20 @@ package final class EngineHost: Sendable {
     package let filler: ContentFiller
     private let populator: Populator
     private let listing: FirstListing
+    private let watch: ContentWatch
 
-    init(replica: Replica, filler: ContentFiller, populator: Populator, listing: FirstListing) {
+    init(
+        replica: Replica,
+        filler: ContentFiller,
+        populator: Populator,
+        listing: FirstListing,
+        watch: ContentWatch
+    ) {
         self.replica = replica
         self.filler = filler
         self.populator = populator
         self.listing = listing
+        self.watch = watch
     }
 
     func attach(_ engine: ContainerEngine?) { state.withLock { $0.engine = engine } }
@@ -202,7 +210,12 @@ package final class EngineHost: Sendable {
     package func datalessClosed(_ file: PlaceholderFile) { filler.closed(file) }
 
     /// A writable handle was closed: what waited for it goes on.
-    package func closed(key: InodeKey) { tell { $0.closed.append(key) } }
+    package func closed(key: InodeKey) {
+        tell { $0.closed.append(key) }
+        watch.used(key)
+    }
+
+    package func used(_ key: InodeKey) { watch.used(key) }
 
     package func itemAttribute(
         _ name: ItemAttributeName,

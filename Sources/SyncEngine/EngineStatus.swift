@@ -22,6 +22,21 @@ package struct EngineStatus: Sendable {
     package var heldDeletionCount: Int
     package var bytesSent: Int64
     package var bytesReceived: Int64
+    /// `nil`: nothing was set.
+    package var keeping: KeepingStatus?
+}
+
+/// What of the content is here, where something comes or goes by itself.
+package struct KeepingStatus: Sendable {
+    package var localBytes: Int64 = 0
+    package var limitBytes: Int64?
+    package var unusedLimit: Duration?
+    package var isGreedy: Bool
+    /// What is to come by itself, and has not.
+    package var missingCount = 0
+    package var missingBytes: Int64 = 0
+    /// Why it does not, in words.
+    package var obstacle: String?
 }
 
 package struct ItemProblem: Hashable, Sendable {

@@ -64,6 +64,8 @@ final class ServiceHost: DriverHost {
         broker.writersChanged()
     }
 
+    func used(_ key: InodeKey) { engine.used(key) }
+
     func changed(_ change: LocalChange) {
         engine.changed(change)
         guard broker.claimsExist, change.aspects.contains(.entry), let parent = replica.folders.path(of: change.parent)

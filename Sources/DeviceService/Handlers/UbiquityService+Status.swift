@@ -48,8 +48,21 @@ extension UbiquityService {
                 bytesSent: status.bytesSent,
                 bytesReceived: status.bytesReceived,
                 transfers: status.transfers.map { Self.report($0, present) },
-                problems: status.problems.map { ProblemReport(path: present.path(of: $0.path), reason: $0.reason) }
+                problems: status.problems.map { ProblemReport(path: present.path(of: $0.path), reason: $0.reason) },
+                keeping: status.keeping.map { Self.report($0) }
             )
+        )
+    }
+
+    private static func report(_ keeping: KeepingStatus) -> KeepingReport {
+        KeepingReport(
+            localBytes: keeping.localBytes,
+            localLimit: keeping.limitBytes,
+            evictAfter: keeping.unusedLimit.map { TimeSpan.text($0) },
+            isGreedy: keeping.isGreedy,
+            missingFiles: keeping.missingCount,
+            missingBytes: keeping.missingBytes,
+            obstacle: keeping.obstacle
         )
     }
 

@@ -1,7 +1,8 @@
 package import CloudClient
 package import UbiquityControl
+package import UbiquityModel
 
-/// What a person can set for this device (`ubiquity config`).
+/// What a person can set for this device, or for a container on it (`ubiquity config`).
 package enum Setting: String, Sendable, CaseIterable {
     /// How long an open waits for another's explicit claim; then it is EBUSY.
     case claimLimit = "claim-limit"
@@ -9,12 +10,29 @@ package enum Setting: String, Sendable, CaseIterable {
     case bandwidth
     /// Whether what travels costs.
     case metered
+    /// Whether content comes before somebody asks for it.
+    case download
+    /// How much content stays.
+    case localLimit = "local-limit"
+    /// How long content stays that nobody opens.
+    case evictAfter = "evict-after"
 
     package var meaning: String {
         switch self {
         case .claimLimit: "how long opening a file waits for another's claim"
         case .bandwidth: "how much of the link is taken: a second's bytes up/down"
         case .metered: "whether traffic costs: nothing is fetched ahead then"
+        case .download: "what comes here: all (greedy), or what is opened or pinned (on-demand)"
+        case .localLimit: "how much content of a container stays here; what was used least recently goes"
+        case .evictAfter: "how long content stays that nobody opens (greedy: for ever)"
+        }
+    }
+
+    /// Whether a container may have a value of its own.
+    package var isContainers: Bool {
+        switch self {
+        case .claimLimit, .bandwidth, .metered: false
+        case .download, .localLimit, .evictAfter: true
         }
     }
 
@@ -32,6 +50,7 @@ package struct Settings: Sendable, Hashable {
     package var claimLimit = Patience.limit
     package var bandwidth = BandwidthLimits()
     package var isMetered = false
+    package var keeping = KeepingRules()
 
     package init() {}
 
@@ -41,6 +60,9 @@ package struct Settings: Sendable, Hashable {
         case .claimLimit: TimeSpan.text(claimLimit)
         case .bandwidth: bandwidth.text
         case .metered: isMetered ? "on" : "off"
+        case .download: keeping.isGreedy ? "greedy" : "on-demand"
+        case .localLimit: ByteSize.text(keeping.limitBytes)
+        case .evictAfter: keeping.unusedLimit.map { TimeSpan.text($0) } ?? "off"
         }
     }
 
@@ -62,67 +84,32 @@ package struct Settings: Sendable, Hashable {
         case .metered:
             guard ["on", "off"].contains(text) else { throw Self.error(setting, text, "on or off is needed") }
             isMetered = text == "on"
+        case .download:
+            guard ["greedy", "on-demand"].contains(text) else {
+                throw Self.error(setting, text, "greedy or on-demand is needed")
+            }
+            keeping.isGreedy = text == "greedy"
+        case .localLimit:
+            let limit = ByteCount.parse(text)
+            guard text == "off" || limit ?? 0 >= Self.leastLocalLimit else {
+                throw Self.error(setting, text, "a size from 1M on is needed, such as 20G, or off")
+            }
+            keeping.limitBytes = limit
+        case .evictAfter:
+            let span = TimeSpan.parse(text)
+            guard text == "off" || span ?? .zero > .zero else {
+                throw Self.error(setting, text, "a time is needed, such as 60d or 12h, or off")
+            }
+            keeping.unusedLimit = span
         }
     }
 
     /// Programs that wait longer look hung.
     private static let longestClaimLimit = Duration.seconds(3600)
+    /// With less, what is read would go before it was read to its end.
+    private static let leastLocalLimit: Int64 = 1 << 20
 
     private static func error(_ setting: Setting, _ text: String, _ wanted: String) -> ControlError {
         ControlError(.usage, setting.rawValue, "it cannot be \"\(text)\"", remedy: wanted)
-    }
-}
-
-/// Times as people write them: `45s`, `2m`, `1h`; a number alone means seconds.
-enum TimeSpan {
-    private static let units: [(suffix: String, seconds: Int64)] = [("h", 3600), ("m", 60), ("s", 1)]
-
-    static func parse(_ text: String) -> Duration? {
-        let unit = units.first { text.hasSuffix($0.suffix) }
-        let digits = text.dropLast(unit == nil ? 0 : 1)
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
-            let number = Int64(digits)
-        else { return nil }
-        let (seconds, isTooLong) = number.multipliedReportingOverflow(by: unit?.seconds ?? 1)
-        return isTooLong ? nil : .seconds(seconds)
-    }
-
-    /// In the largest unit that leaves no rest.
-    static func text(_ span: Duration) -> String {
-        let seconds = span.components.seconds
-        let unit = units.first { seconds != 0 && seconds % $0.seconds == 0 } ?? ("s", 1)
-        return "\(seconds / unit.seconds)\(unit.suffix)"
-    }
-}
-
-extension BandwidthLimits {
-    /// Slower ones would look like a server that does not answer.
-    private static let least: Int64 = 64 * 1024
-
-    /// `off`; `2M`: so much in either direction; `1M/10M`, `off/10M`: up and down. Units are powers of 1024.
-    init?(text: String) {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard (1...2).contains(parts.count) else { return nil }
-        var rates: [Int64?] = []
-        for part in parts {
-            guard part != "off" else {
-                rates.append(nil)
-                continue
-            }
-            guard let rate = ByteCount.parse(String(part)), rate >= Self.least else { return nil }
-            rates.append(rate)
-        }
-        self.init(up: rates[0], down: rates[rates.count - 1])
-    }
-
-    /// As `init` takes it.
-    var text: String { up == down ? Self.text(up) : "\(Self.text(up))/\(Self.text(down))" }
-
-    /// In the largest unit that leaves no rest.
-    private static func text(_ rate: Int64?) -> String {
-        guard let rate else { return "off" }
-        let units: [(suffix: String, bytes: Int64)] = [("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)]
-        let unit = units.first { rate % $0.bytes == 0 } ?? ("", 1)
-        return "\(rate / unit.bytes)\(unit.suffix)"
     }
 }

@@ -1,14 +1,15 @@
 package import UbiquityControl
 internal import UbiquityModel
 
-/// What was set on this device, for all containers: `settings.json`.
+/// What was set on this device, for all containers and for single ones: `settings.json`.
 ///
-///     { "format": 1, "settings": { "claim-limit": "2m" } }
+///     { "format": 1, "settings": { "local-limit": "20G" }, "containers": { "Documents": { "download": "greedy" } } }
 ///
 /// Defaults are not in it, so that a newer version's count. What this version does not know in it stays.
 package struct SettingsFile: Sendable, Hashable {
     private static let formatKey = "format"
     private static let settingsKey = "settings"
+    private static let containersKey = "containers"
 
     private var fields: [String: JSONContent]
 
@@ -34,21 +35,38 @@ package struct SettingsFile: Sendable, Hashable {
     }
 
     /// A value that cannot be one is an error, whoever wrote it there.
-    package func settings() throws(ControlError) -> Settings {
+    /// - Parameter container: for which they count; `nil`: for those that have none of their own.
+    package func settings(of container: String? = nil) throws(ControlError) -> Settings {
         var settings = Settings()
         for setting in Setting.allCases {
-            guard let value = values[setting.rawValue] else { continue }
+            let own = setting.isContainers ? container.flatMap { values(of: $0)[setting.rawValue] } : nil
+            guard let value = own ?? values(of: nil)[setting.rawValue] else { continue }
             try settings.set(setting, to: value.string ?? "")
         }
         return settings
     }
 
-    package func isSet(_ setting: Setting) -> Bool { values[setting.rawValue] != nil }
+    /// - Parameter container: whether that container has a value of its own.
+    package func isSet(_ setting: Setting, of container: String? = nil) -> Bool {
+        values(of: container)[setting.rawValue] != nil
+    }
 
-    /// - Parameter text: `nil`: what it is by default.
-    /// - Throws: usage, for a value that there is not.
-    package mutating func set(_ setting: Setting, to text: String?) throws(ControlError) {
-        var values = values
+    /// - Parameter text: `nil`: what it is by default; for a container what it is for the device.
+    /// - Throws: usage, for a value that there is not, and for a setting that no container has.
+    package mutating func set(
+        _ setting: Setting,
+        to text: String?,
+        of container: String? = nil
+    ) throws(ControlError) {
+        guard container == nil || setting.isContainers else {
+            throw ControlError(
+                .usage,
+                setting.rawValue,
+                "no container has this of its own",
+                remedy: "set it without --container"
+            )
+        }
+        var values = values(of: container)
         if let text {
             var checked = Settings()
             try checked.set(setting, to: text)
@@ -56,10 +74,21 @@ package struct SettingsFile: Sendable, Hashable {
         } else {
             values[setting.rawValue] = nil
         }
-        fields[Self.settingsKey] = .object(values)
+        if let container {
+            var containers = containers
+            containers[container] = values.isEmpty ? nil : .object(values)
+            fields[Self.containersKey] = containers.isEmpty ? nil : .object(containers)
+        } else {
+            fields[Self.settingsKey] = .object(values)
+        }
     }
 
-    private var values: [String: JSONContent] { fields[Self.settingsKey]?.object ?? [:] }
+    private func values(of container: String?) -> [String: JSONContent] {
+        guard let container else { return fields[Self.settingsKey]?.object ?? [:] }
+        return containers[container]?.object ?? [:]
+    }
+
+    private var containers: [String: JSONContent] { fields[Self.containersKey]?.object ?? [:] }
 }
 
 extension SettingsFile: Codable {

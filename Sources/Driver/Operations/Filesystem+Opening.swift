@@ -88,6 +88,7 @@ extension Filesystem {
         case .admitted(let facts):
             do throws(Errno) {
                 let handle = try makeHandle(request, node, flags, facts)
+                host.used(node.key)
                 reply(request, handle)
             } catch {
                 if isWriting { noteWriterEnded(node, wrote: false) } else { node.endUse(isWriting: false) }
@@ -188,6 +189,7 @@ extension Filesystem {
             noteWriterEnded(node, wrote: wrote)
         } else {
             node.endUse(isWriting: false)
+            host.used(node.key)
         }
         let attributesAreOld = node.state.withLock { state in
             guard state.handles == 0, state.attributesAreOld else { return false }

@@ -76,8 +76,6 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
 
     /// The local folder of an item, made now if it is in the cloud only, with all folders above it.
     func populatedFolder(_ item: ItemID) -> InodeKey?
-    /// Whether its content comes here without anybody asking for it.
-    func fetchesByItself(_ item: RemoteItem) -> Bool
 
     // MARK: Programs
 

@@ -210,9 +210,6 @@ extension Synchronizer {
         await settleApplied(remote, state, place, pass)
         candidate.formerKey = candidate.synced?.local?.key
         candidate.synced = pass.syncedRow(candidate.id)
-        if remote.content.kind == .file, state.isDataless, device.fetchesByItself(remote) {
-            device.fetchWhole(place, state.key)
-        }
     }
 
     /// By what is there, or by what is about to come there with its content.

@@ -196,7 +196,6 @@ extension SimDevice: EngineDevice {
 
     func noteRevision(_ revision: RevisionID, of item: ItemID) {}
     func populatedFolder(_ item: ItemID) -> InodeKey? { synchronizer.tracker.folderKey(of: item) }
-    func fetchesByItself(_ item: RemoteItem) -> Bool { false }
 
     // MARK: Programs
 

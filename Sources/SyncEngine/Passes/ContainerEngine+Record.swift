@@ -49,6 +49,9 @@ extension ContainerEngine {
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
         noteArrived(arriving)
+        fetchAppeared(changes.upserts)
+        contentWatch.grew()
+        if !changes.removals.isEmpty { roomMade() }
     }
 
     private static func makeDurable(_ written: [LocalPlace], _ folders: Set<InodeKey>, _ replica: Replica) -> Bool {

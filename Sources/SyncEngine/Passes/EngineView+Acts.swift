@@ -124,10 +124,6 @@ extension EngineView: EngineDevice {
 
     func populatedFolder(_ item: ItemID) -> InodeKey? { engine?.assumeIsolated { $0.populatedFolder(item) } ?? nil }
 
-    func fetchesByItself(_ item: RemoteItem) -> Bool {
-        engine?.assumeIsolated { $0.fetchesByItself(item) } ?? false
-    }
-
     // MARK: Programs
 
     func hasWriter(_ key: InodeKey) -> Bool { mount?.hasWriter(key) ?? false }

@@ -26,9 +26,7 @@ extension ContainerEngine {
                 logger.error("what was made here is not recorded", metadata: ["why": "\(error)"])
             }
             populator.restoreTimes(of: made)
-            for one in made where one.state.isDataless && fetchesByItself(one.remote) {
-                fetchWhole(one.place, one.state.key)
-            }
+            fetchAppeared(changes.upserts)
         }
     }
 
@@ -132,7 +130,7 @@ extension ContainerEngine {
         return arriving
     }
 
-    /// After the page is written: what is new where somebody may look, or is pinned, comes here by itself.
+    /// After the page is written: what is new where somebody may look, or is kept here, comes here by itself.
     func noteArrived(_ items: [RemoteItem]) {
         populator.cloudChanged(in: items.map(\.place.parent))
         let known = Set(items.compactMap { populator.key(of: $0.place.parent) }).filter { mount?.knows($0) ?? false }
@@ -140,7 +138,7 @@ extension ContainerEngine {
         for key in known { mount?.listingChanged(key) }
         let ids = items.filter { item in
             if let key = populator.key(of: item.place.parent), known.contains(key) { return true }
-            return isPinned(item)
+            return isKept(item)
         }.map(\.id)
         if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }
     }

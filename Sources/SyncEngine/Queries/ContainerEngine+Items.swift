@@ -293,42 +293,22 @@ extension ContainerEngine {
     func isPinned(_ row: SyncedItem) -> Bool { isPinned(row.id, in: row.place.parent) }
     func isPinned(_ remote: RemoteItem) -> Bool { isPinned(remote.id, in: remote.place.parent) }
 
-    private func isPinned(_ id: ItemID, in parent: ItemID) -> Bool {
+    func isPinned(_ id: ItemID, in parent: ItemID) -> Bool {
         guard let pins = try? replica.database.pins(), !pins.isEmpty else { return false }
         if pins.contains(id) { return true }
         var current = parent
         for _ in 0..<1000 {
             if pins.contains(current) { return true }
-            guard current != .root, let row = try? replica.database.synced(current) else { return false }
-            current = row.place.parent
+            guard current != .root, let parent = folder(of: current) else { return false }
+            current = parent
         }
         return false
     }
 
-    /// What is pinned and not here comes by itself, but not over a link that costs.
-    func fetchesByItself(_ remote: RemoteItem) -> Bool { !cost.isMetered && isPinned(remote) }
-
-    /// Whether what travels costs: see `LinkCost`. What waited for it to cost nothing comes then.
-    package nonisolated func setMetered(_ isMetered: Bool) {
-        guard cost.set(isMetered), !isMetered else { return }
-        Task { await self.downloadPinned() }
-    }
-
-    /// What is pinned and did not come when it appeared here: the link cost then, or was down, or the service ended.
-    func downloadPinned() async {
-        guard !isDownloadingPinned, !isSignedOut else { return }
-        isDownloadingPinned = true
-        defer { isDownloadingPinned = false }
-        for pin in (try? replica.database.pins()) ?? [] {
-            guard !cost.isMetered else { return }
-            let path = pin == .root ? ItemPath.root : remotePath(of: pin)
-            do { try await download(path) { _ in } } catch {
-                logger.info(
-                    "not all that is pinned could be fetched",
-                    metadata: ["path": "\(path)", "why": "\(error)"]
-                )
-            }
-        }
+    /// In which an item lies, which may be in the cloud only.
+    private func folder(of item: ItemID) -> ItemID? {
+        if let row = (try? replica.database.synced(item)) ?? nil { return row.place.parent }
+        return ((try? replica.database.remote(item)) ?? nil)?.place.parent
     }
 
     package func setPinned(_ pinned: Bool, _ path: ItemPath) async throws(EngineError) {
@@ -344,3 +324,5 @@ extension ContainerEngine {
         if pinned { try await download(path) { _ in } }
     }
 }
+        // Beyond the local limit there is other content, or this one again.
+        contentWatch.grew()

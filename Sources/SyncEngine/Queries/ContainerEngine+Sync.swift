@@ -25,7 +25,8 @@ extension ContainerEngine {
             problems: shown,
             heldDeletionCount: synchronizer.heldDeletions.count,
             bytesSent: totals.sent,
-            bytesReceived: totals.received
+            bytesReceived: totals.received,
+            keeping: keepingStatus()
         )
     }
 

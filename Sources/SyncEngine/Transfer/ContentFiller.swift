@@ -83,6 +83,8 @@ package final class ContentFiller: Sendable {
     private let becameWhole: @Sendable (PlaceholderFile, LocalState) -> Void
     /// Tells it that somebody waits for a file.
     private let missed: @Sendable (PlaceholderFile, Place) -> Void
+    /// Tells it that more of some file is here.
+    private let grew: @Sendable () -> Void
 
     init(
         downloader: Downloader,
@@ -91,7 +93,8 @@ package final class ContentFiller: Sendable {
         patience: Duration,
         logger: Logger,
         becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void,
-        missed: @escaping @Sendable (PlaceholderFile, Place) -> Void
+        missed: @escaping @Sendable (PlaceholderFile, Place) -> Void,
+        grew: @escaping @Sendable () -> Void
     ) {
         self.downloader = downloader
         self.replica = replica
@@ -100,6 +103,7 @@ package final class ContentFiller: Sendable {
         self.logger = logger
         self.becameWhole = becameWhole
         self.missed = missed
+        self.grew = grew
     }
 
     // MARK: The driver's side
@@ -220,15 +224,30 @@ package final class ContentFiller: Sendable {
 
     // MARK: The engine's side
 
-    /// Fetches all of a file that some handle keeps open; returns when it is whole.
+    /// Fetches all of a file that some handle keeps open; returns when it is whole, or the waiting task is cancelled.
     func fetchWhole(_ file: PlaceholderFile) async -> FillError? {
         let size = file.placeholder.size
-        return await withCheckedContinuation { continuation in
-            let waiter = Waiter(range: 0..<size, waitsForAuthor: true, isEngine: true) {
-                continuation.resume(returning: $0)
+        let asked = Mutex<ContentRequest?>(nil)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let waiter = Waiter(range: 0..<size, waitsForAuthor: true, isEngine: true) {
+                    continuation.resume(returning: $0)
+                }
+                let request = need(file, waiter)
+                asked.withLock { $0 = request }
+                // Cancelled before there was anything to call off.
+                if Task.isCancelled { request.cancel() }
             }
-            _ = need(file, waiter)
+        } onCancel: {
+            asked.withLock { $0 }?.cancel()
         }
+    }
+
+    /// The files of which programs and the engine are just having parts fetched, or have had since they opened them, and how much of each is
+    /// here. What of it is written down, the database knows as well.
+    func parts() -> [(key: InodeKey, bytes: Int64)] {
+        let files = state.withLock { $0.files.values.map(\.file) }
+        return files.filter { !$0.isDiscarded && !$0.isWhole }.map { ($0.key, $0.present.count) }
     }
 
     /// The file that programs have open at this inode, if any.
@@ -451,6 +470,7 @@ package final class ContentFiller: Sendable {
         let written: @Sendable () -> Void = { [weak self] in
             if file.contains(range.lowerBound..<last) { nearEnd.reach() }
             self?.completeServed(id)
+            self?.grew()
         }
         let task = Task { [downloader] () -> FillError? in
             defer { nearEnd.reach() }
@@ -621,7 +641,10 @@ package final class ContentFiller: Sendable {
     /// Keeps the ranges that are here for the next open, once they are on the disk.
     private func remember(_ file: PlaceholderFile) {
         guard !file.isWhole, !file.isDiscarded else { return }
-        let replica = replica
-        BlockingPool.shared.submit { try? RangeStore.save(file, in: replica) }
+        let (replica, grew) = (replica, grew)
+        BlockingPool.shared.submit {
+            try? RangeStore.save(file, in: replica)
+            grew()
+        }
     }
 }

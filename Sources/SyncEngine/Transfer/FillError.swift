@@ -1,6 +1,7 @@
 import CloudClient
 import EngineCore
 import SystemPackage
+import UbiquityModel
 
 /// Why content could not be brought here.
 enum FillError: Error {
@@ -41,6 +42,12 @@ enum FillError: Error {
         case .authorGone: .hostIsDown
         case .wouldWait: .wouldBlock
         }
+    }
+
+    /// Trying again later is worth it, and nothing to be told of.
+    var isPassing: Bool {
+        let passing: [Errno] = [.networkDown, .timedOut, .noSpace, .interrupted, .stale]
+        return passing.contains(errno)
     }
 
     /// What the cloud says if nobody has the content.

@@ -54,6 +54,7 @@ enum ServiceStatus {
             ("held-deletions", count(engine?.heldDeletions)),
             ("bytes-sent", engine.map { .integer($0.bytesSent) } ?? .null),
             ("bytes-received", engine.map { .integer($0.bytesReceived) } ?? .null),
+            ("keeping", engine?.keeping.map { KeepingOutput.json($0) } ?? .null),
             ("transfers", .array((engine?.transfers ?? []).map { TransferOutput.json($0) })),
             ("problems", .array((engine?.problems ?? []).map { json($0) })),
         ])
@@ -97,6 +98,10 @@ enum ServiceStatus {
                 "\(engine.heldDeletions) are held; `ubiquity deleted confirm` sends them, `ubiquity deleted undo` brings all back"
             line("deletions", Terminal.styled(text, .yellow))
         }
+        if let keeping = engine.keeping {
+            line("content", KeepingOutput.local(keeping))
+            if let coming = KeepingOutput.coming(keeping) { line("to fetch", coming) }
+        }
         for transfer in engine.transfers { line("transfer", TransferOutput.text(transfer)) }
         for problem in engine.problems {
             line("problem", Terminal.styled(Terminal.plain("\(ShownPath.text(problem.path)): \(problem.reason)"), .red))
@@ -112,6 +117,36 @@ enum ServiceStatus {
 
     private static func line(_ key: String, _ value: String) {
         Terminal.write(Terminal.styled(key + String(repeating: " ", count: max(1, 12 - key.count)), .dim) + value)
+    }
+}
+
+enum KeepingOutput {
+    static func json(_ keeping: KeepingReport) -> JSONValue {
+        .object([
+            ("local-bytes", .integer(keeping.localBytes)),
+            ("local-limit", keeping.localLimit.map { .integer($0) } ?? .null),
+            ("evict-after", .optional(keeping.evictAfter)),
+            ("download", .string(keeping.isGreedy ? "greedy" : "on-demand")),
+            ("missing-files", .count(keeping.missingFiles)),
+            ("missing-bytes", .integer(keeping.missingBytes)),
+            ("obstacle", .optional(keeping.obstacle)),
+        ])
+    }
+
+    static func local(_ keeping: KeepingReport) -> String {
+        var text = "\(ByteCount.text(keeping.localBytes)) here"
+        if let limit = keeping.localLimit { text += ", of \(ByteCount.text(limit)) at most" }
+        if let span = keeping.evictAfter, !keeping.isGreedy { text += ", for \(span) after it was last used" }
+        return text
+    }
+
+    /// What everything that comes by itself is not here yet.
+    static func coming(_ keeping: KeepingReport) -> String? {
+        guard keeping.isGreedy else { return nil }
+        guard keeping.missingFiles > 0 else { return "nothing, all is here" }
+        let files = keeping.missingFiles == 1 ? "1 file" : "\(keeping.missingFiles) files"
+        let why = keeping.obstacle.map { "; not now: \($0)" } ?? ""
+        return "\(files), \(ByteCount.text(keeping.missingBytes))\(why)"
     }
 }
 

@@ -82,6 +82,8 @@ package struct EngineReport: Codable, Sendable {
     package var bytesReceived: Int64
     package var transfers: [TransferReport]
     package var problems: [ProblemReport]
+    /// `nil` where no content comes or goes by itself but what is pinned.
+    package var keeping: KeepingReport?
 
     package init(
         connection: String,
@@ -93,7 +95,8 @@ package struct EngineReport: Codable, Sendable {
         bytesSent: Int64,
         bytesReceived: Int64,
         transfers: [TransferReport],
-        problems: [ProblemReport]
+        problems: [ProblemReport],
+        keeping: KeepingReport? = nil
     ) {
         self.connection = connection
         self.connectionProblem = connectionProblem
@@ -105,6 +108,39 @@ package struct EngineReport: Codable, Sendable {
         self.bytesReceived = bytesReceived
         self.transfers = transfers
         self.problems = problems
+        self.keeping = keeping
+    }
+}
+
+/// How much content is here, and what comes and goes by itself.
+package struct KeepingReport: Codable, Sendable {
+    package var localBytes: Int64
+    package var localLimit: Int64?
+    /// As `ubiquity config` shows it.
+    package var evictAfter: String?
+    package var isGreedy: Bool
+    /// What is to come by itself, and is not here.
+    package var missingFiles: Int
+    package var missingBytes: Int64
+    /// Why it does not come, in words.
+    package var obstacle: String?
+
+    package init(
+        localBytes: Int64,
+        localLimit: Int64?,
+        evictAfter: String?,
+        isGreedy: Bool,
+        missingFiles: Int,
+        missingBytes: Int64,
+        obstacle: String?
+    ) {
+        self.localBytes = localBytes
+        self.localLimit = localLimit
+        self.evictAfter = evictAfter
+        self.isGreedy = isGreedy
+        self.missingFiles = missingFiles
+        self.missingBytes = missingBytes
+        self.obstacle = obstacle
     }
 }
 

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 import UbiquityControl
+import UbiquityModel
 
 @testable import DeviceService
 
@@ -17,8 +18,9 @@ import UbiquityControl
         Span(text: "0", seconds: 0, shown: "0s"), Span(text: "45", seconds: 45, shown: "45s"),
         Span(text: "45s", seconds: 45, shown: "45s"), Span(text: "120s", seconds: 120, shown: "2m"),
         Span(text: "90m", seconds: 5400, shown: "90m"), Span(text: "1h", seconds: 3600, shown: "1h"),
+        Span(text: "60d", seconds: 5_184_000, shown: "60d"), Span(text: "48h", seconds: 172_800, shown: "2d"),
         Span(text: ""), Span(text: "s"), Span(text: "-1"), Span(text: "+1s"), Span(text: "1.5s"), Span(text: "1 s"),
-        Span(text: "ten"), Span(text: "1d"), Span(text: "9223372036854775807h"), Span(text: "٣s"),
+        Span(text: "ten"), Span(text: "1w"), Span(text: "9223372036854775807h"), Span(text: "٣s"),
     ]
 
     @Test(arguments: spans)
@@ -71,6 +73,61 @@ import UbiquityControl
         let error = #expect(throws: ControlError.self) { try file.set(.claimLimit, to: text) }
         #expect(error?.status == .usage)
         #expect(try file.settings()[.claimLimit] == "5s")
+    }
+
+    struct Kept: CustomTestStringConvertible, Sendable {
+        var setting: Setting
+        var text: String
+        /// How it is shown; `nil`: refused.
+        var shown: String?
+        var testDescription: String { "\(setting.rawValue) \(text)" }
+    }
+
+    static let kept = [
+        Kept(setting: .download, text: "greedy", shown: "greedy"),
+        Kept(setting: .download, text: "on-demand", shown: "on-demand"), Kept(setting: .download, text: "all"),
+        Kept(setting: .download, text: ""), Kept(setting: .localLimit, text: "20G", shown: "20G"),
+        Kept(setting: .localLimit, text: "1.5G", shown: "1536M"), Kept(setting: .localLimit, text: "1m", shown: "1M"),
+        Kept(setting: .localLimit, text: "off", shown: "off"), Kept(setting: .localLimit, text: "0"),
+        Kept(setting: .localLimit, text: "1000K"), Kept(setting: .localLimit, text: "much"),
+        Kept(setting: .localLimit, text: "-5G"), Kept(setting: .evictAfter, text: "60d", shown: "60d"),
+        Kept(setting: .evictAfter, text: "2s", shown: "2s"), Kept(setting: .evictAfter, text: "off", shown: "off"),
+        Kept(setting: .evictAfter, text: "0"), Kept(setting: .evictAfter, text: "never"),
+    ]
+
+    @Test(arguments: kept)
+    func `what stays here is said as people write it`(kept: Kept) throws {
+        var settings = Settings()
+        if let shown = kept.shown {
+            try settings.set(kept.setting, to: kept.text)
+            #expect(settings[kept.setting] == shown)
+        } else {
+            let error = #expect(throws: ControlError.self) { try settings.set(kept.setting, to: kept.text) }
+            #expect(error?.status == .usage)
+            #expect(settings == Settings())
+        }
+    }
+
+    @Test func `a container has the device's values but for those of its own`() async throws {
+        try await withScratchFolder { folder in
+            let home = try HomeDirectories(home: folder)
+            var file = SettingsFile()
+            try file.set(.localLimit, to: "20G")
+            try file.set(.localLimit, to: "5G", of: "Documents")
+            try file.set(.download, to: "greedy", of: "Documents")
+            #expect(throws: ControlError.self) { try file.set(.metered, to: "on", of: "Documents") }
+            try file.save(home)
+            file = try SettingsFile.load(home)
+            #expect(try file.settings().keeping.limitBytes == 20 << 30)
+            #expect(try file.settings(of: "other").keeping == file.settings().keeping)
+            #expect(try file.settings(of: "Documents").keeping.limitBytes == 5 << 30)
+            #expect(try file.settings(of: "Documents").keeping.isGreedy)
+            try file.set(.localLimit, to: nil, of: "Documents")
+            #expect(try file.settings(of: "Documents").keeping.limitBytes == 20 << 30)
+            try file.set(.download, to: nil, of: "Documents")
+            try file.save(home)
+            #expect(try !Files.text(home.settingsFile).contains("Documents"))
+        }
     }
 
     @Test func `what a later version wrote stays`() async throws {

@@ -1,0 +1,183 @@
+import CLinux
+import CloudClient
+import Driver
+import EngineCore
+import Logging
+import Reconciliation
+import Replica
+package import UbiquityModel
+
+/// Giving up contents that the cloud has whole. What is unsent, open, pinned or claimed stays.
+extension ContainerEngine {
+    /// What is still on its way is given up as well, so that nothing comes back behind the answer.
+    package func evict(_ path: ItemPath) async throws(EngineError) -> [EvictOutcome] {
+        defer { roomMade() }
+        drainChanges()
+        readAhead.callOff()
+        // Before the look: what becomes whole after it is in here.
+        let coming = host.filler.coming()
+        recordFilled()
+        let items = try walk(path).filter { $0.state.kind == .file }
+        let end = ContinuousClock.now + Self.closingTime
+        for item in items {
+            while mount?.isOpen(item.state.key) ?? false, ContinuousClock.now < end {
+                try? await Task.sleep(for: Self.closingTime / 30)
+            }
+        }
+        var outcomes = await evict(items, coming, patientUntil: end)
+        let changed = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
+        let whole = items.filter { coming.contains($0.state.key) && changed.contains($0.path) }
+        guard !whole.isEmpty else { return outcomes }
+        // The last of their content came just before it would have been given up, and is not recorded.
+        for item in whole { await host.filler.ended(item.state.key) }
+        recordFilled()
+        let paths = Set(whole.map(\.path))
+        outcomes.removeAll { paths.contains($0.path) }
+        let again = paths.flatMap { (try? walk($0)) ?? [] }.filter { $0.state.kind == .file }
+        return await outcomes + evict(again, [], patientUntil: end)
+    }
+
+    /// - Parameter coming: files that are dataless, and of which content is on its way.
+    func evict(
+        _ items: [Resolved],
+        _ coming: Set<InodeKey>,
+        patientUntil end: ContinuousClock.Instant
+    ) async -> [EvictOutcome] {
+        var outcomes: [EvictOutcome] = []
+        var candidates: [(item: Resolved, row: SyncedItem, file: FileContent)] = []
+        for item in items {
+            if item.state.isDataless, !coming.contains(item.state.key), !isPartlyHere(item) {
+                outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
+            } else if let (reason, isTemporary) = refusal(item) {
+                outcomes.append(EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary))
+            } else if let row = item.row, case .file(let file) = row.content {
+                candidates.append((item, row, file))
+            }
+        }
+        for start in stride(from: 0, to: candidates.count, by: 500) {
+            let group = Array(candidates[start..<min(candidates.count, start + 500)])
+            outcomes += await evict(group, patientUntil: end)
+        }
+        return outcomes
+    }
+
+    static let isOpen = "open"
+    static let isClaimed = "claimed by a program"
+    private static let changed = "changed meanwhile"
+    private static let unsent = "not yet uploaded"
+
+    /// The kernel says of a file that was closed that it was, but a moment later.
+    private static let closingTime = Duration.milliseconds(300)
+
+    /// Whether a dataless file takes more room on the disk than its attributes may.
+    private func isPartlyHere(_ item: Resolved) -> Bool {
+        guard let folder = try? replica.tree.openFolder(key: item.place.folder) else { return false }
+        var status = clinux_status()
+        let descriptor = folder.raw
+        guard item.place.name.withCString({ clinux_status_at(descriptor, $0, &status) }) == 0 else { return false }
+        return status.blocks > 8
+    }
+
+    private func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
+        if let reason = localOnlyReason(item) {
+            return ("stays on this device: \(reason.description)", false)
+        }
+        guard let row = item.row, let remote = item.remote, let local = row.local, case .file(let file) = row.content
+        else {
+            return (Self.unsent, true)
+        }
+        if let placeholder = item.state.placeholder {
+            guard placeholder.revision == file.revision, local.key == item.state.key else {
+                return ("about to change", true)
+            }
+        } else if local != LocalEvidence(item.state)
+            || (core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil)
+        {
+            return (Self.unsent, true)
+        }
+        if file.content == nil || remote.isDeleted { return (Self.unsent, true) }
+        if isPinned(row) { return ("pinned", false) }
+        if item.state.linkCount > 1 { return ("linked more than once", false) }
+        if mount?.isOpen(item.state.key) ?? false { return (Self.isOpen, true) }
+        if !claims.engineMay(write: item.path) { return (Self.isClaimed, true) }
+        return nil
+    }
+
+    /// Asks the cloud whether it has these revisions whole, and gives up the contents of those that it has.
+    private func evict(
+        _ group: [(item: Resolved, row: SyncedItem, file: FileContent)],
+        patientUntil end: ContinuousClock.Instant
+    ) async -> [EvictOutcome] {
+        let confirmed: [Bool]
+        do {
+            if core.connection != .live { throw EngineError.offline("") }
+            confirmed = try await cloud.confirm(container.id, revisions: group.map { ($0.row.id, $0.file.revision) })
+        } catch {
+            return group.map {
+                EvictOutcome(
+                    path: $0.item.path,
+                    refusal: "cannot be confirmed to be in the cloud (offline)",
+                    isTemporary: true
+                )
+            }
+        }
+        var outcomes: [EvictOutcome] = []
+        var changes = SyncedChanges()
+        beginWatchingFills()
+        defer { endWatchingFills() }
+        for (index, (item, row, file)) in group.enumerated() {
+            guard index < confirmed.count, confirmed[index] else {
+                outcomes.append(EvictOutcome(path: item.path, refusal: "not whole in the cloud", isTemporary: true))
+                continue
+            }
+            var (refusal, evicted) = await evictOne(item, row, file)
+            while refusal == Self.isOpen, ContinuousClock.now < end {
+                try? await Task.sleep(for: Self.closingTime / 30)
+                (refusal, evicted) = await evictOne(item, row, file)
+            }
+            outcomes.append(EvictOutcome(path: item.path, refusal: refusal, isTemporary: refusal != nil))
+            if let evicted { changes.upserts.append(evicted) }
+        }
+        do {
+            try replica.database.apply(changes)
+            try correctFilled(changes.upserts)
+        } catch {
+            // The placeholder itself says what it is: the next look at it writes the row.
+            logger.warning("an eviction is not recorded", metadata: ["why": "\(error)"])
+        }
+        return outcomes
+    }
+
+    private func evictOne(_ item: Resolved, _ row: SyncedItem, _ file: FileContent) async -> (String?, SyncedItem?) {
+        guard let mount else { return ("not mounted", nil) }
+        let generation = UInt64.random(in: .min ... .max)
+        var placeholder = Placeholder(
+            revision: file.revision,
+            generation: generation,
+            size: item.state.size,
+            modified: item.state.modified,
+            mode: item.state.mode
+        )
+        if let present = item.state.placeholder {
+            placeholder = present
+            placeholder.generation = generation
+        }
+        let result = await withCheckedContinuation { continuation in
+            mount.evict(in: item.place.folder, item.place.name, expecting: LocalEvidence(item.state), as: placeholder) {
+                continuation.resume(returning: $0)
+            }
+        }
+        switch result {
+        case .success(let evicted):
+            guard let state = evicted.state else { return (nil, nil) }
+            var row = row
+            row.local = LocalEvidence(state)
+            forgetFilled(state.key)
+            try? replica.database.removeRanges([row.id])
+            return (nil, row)
+        case .failure(.busy): return (Self.isOpen, nil)
+        case .failure(.stale), .failure(.notEmpty): return (Self.changed, nil)
+        case .failure(.system(let error)): return ("\(error)", nil)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import CloudClient
+import EngineCore
+import Logging
+import Reconciliation
+import Replica
+package import UbiquityModel
+
+/// Contents that go by themselves: when more is here than the user wants, those that were used least recently, and those that nobody has
+/// opened for long (semantics section 3). What goes passes all the checks of an eviction by command.
+///
+/// What the database counts, whole files and the parts that are written down, and what is just coming is what is here. It is looked at
+/// again when content comes, when what was in the way of an eviction is over, and in the moment in which the next one goes for its age.
+extension ContainerEngine {
+    /// Of one question to the cloud.
+    private static let groupSize = 200
+    /// For content that grows old at different times the engine does not wake up more often than this.
+    private static let longestGathering = Duration.seconds(3600)
+
+    package func setKeeping(_ rules: KeepingRules) {
+        let former = keeping.rules
+        guard rules != former else { return }
+        keeping.rules = rules
+        contentWatch.setOn(rules.givesUp || rules.isGreedy)
+        if former.isGreedy, !rules.isGreedy { stopFetching() }
+        keeping.obstacle = nil
+        searchKept()
+        contentWatch.grew()
+    }
+
+    /// Nothing comes or goes by itself any more. What programs have used is written down.
+    func stopKeeping() async {
+        contentWatch.attach(nil)
+        keeping.aging?.cancel()
+        stopFetching()
+        await keeping.search?.value
+        for task in Array(keeping.running.values) { await task.value }
+        writeUses()
+    }
+
+    /// When programs last used what.
+    func writeUses() {
+        do { try replica.database.write(uses: contentWatch.takeUses()) } catch {
+            // Then it counts as not used for a while longer.
+            logger.warning("what was opened when is not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    func reviewContent() async {
+        guard !isSignedOut, !synchronizer.isStopping, mount != nil else { return }
+        guard !keeping.isReviewing else {
+            keeping.reviewsAgain = true
+            return
+        }
+        keeping.isReviewing = true
+        let began = ContinuousClock.now
+        await refreshRoom()
+        if keeping.rules.isGreedy, keeping.room.obstacle(to: 0, isPinned: true) == .disk { note(.disk) }
+        let hindering = await giveUpContent()
+        keeping.isReviewing = false
+        contentWatch.looked(for: .now - began, hindering: hindering)
+        setAging()
+        guard keeping.reviewsAgain else { return }
+        keeping.reviewsAgain = false
+        contentWatch.grew()
+    }
+
+    /// - Returns: files that would go, were they not open.
+    private func giveUpContent() async -> Set<InodeKey> {
+        guard keeping.rules.givesUp else { return [] }
+        drainChanges()
+        recordFilled()
+        writeUses()
+        var tried: Set<ItemID> = []
+        var stayed = 0
+        var hindering: Set<InodeKey> = []
+        while core.connection == .live, !synchronizer.isStopping {
+            let (replica, limit) = (replica, stayed + Self.groupSize)
+            let contents = try? await BlockingPool.shared.run { try replica.database.localContents(limit: limit) }
+            let untried = (contents ?? []).filter { !tried.contains($0.id) }
+            let going = keeping.rules.outgoing(untried, localBytes: keeping.room.localBytes, at: wallClock)
+            guard !going.isEmpty else { break }
+            tried.formUnion(going)
+            let (gone, open) = await giveUp(going)
+            stayed += going.count - gone
+            hindering.formUnion(open)
+            await refreshRoom()
+        }
+        return hindering
+    }
+
+    /// - Returns: how many of them are gone, and which stay because they are open.
+    private func giveUp(_ ids: [ItemID]) async -> (gone: Int, open: Set<InodeKey>) {
+        let coming = host.filler.coming()
+        let items = ids.compactMap { item(to: $0) }.filter { !coming.contains($0.state.key) }
+        let keys = Dictionary(items.map { ($0.path, $0.state.key) }) { first, _ in first }
+        let outcomes = await evict(items, [], patientUntil: .now)
+        // Those of which next to nothing was here.
+        let empty = items.filter { item in
+            item.state.isDataless && outcomes.contains { $0.path == item.path && $0.refusal == nil }
+        }
+        try? replica.database.removeRanges(empty.compactMap(\.row?.id))
+        if let claimed = outcomes.first(where: { $0.refusal == Self.isClaimed }) { waitForClaim(claimed.path) }
+        let open = outcomes.filter { $0.refusal == Self.isOpen }.compactMap { keys[$0.path] }
+        return (outcomes.count { $0.refusal == nil }, Set(open))
+    }
+
+    /// Only what both sides agree on: of what has a newer content in the cloud, that is about to come.
+    private func item(to id: ItemID) -> Resolved? {
+        guard let row = (try? replica.database.synced(id)) ?? nil,
+            let remote = (try? replica.database.remote(id)) ?? nil,
+            Planner.sameContent(row.content, remote.content), let folder = folderKey(of: row.place.parent)
+        else { return nil }
+        let place = LocalPlace(folder: folder, name: row.place.name)
+        guard let path = path(of: place), let state = (try? observe(place)) ?? nil, state.kind == .file else {
+            return nil
+        }
+        return Resolved(path: path, place: place, state: state, row: row, remote: remote)
+    }
+
+    private func waitForClaim(_ path: ItemPath) {
+        guard !keeping.waitsForClaim else { return }
+        keeping.waitsForClaim = true
+        Task { [weak self, claims] in
+            await claims.whenFree(path)
+            await self?.claimEnded()
+        }
+    }
+
+    private func claimEnded() {
+        keeping.waitsForClaim = false
+        contentWatch.grew()
+    }
+
+    /// Sets the timer for the next content that goes for its age.
+    private func setAging() {
+        keeping.aging?.cancel()
+        keeping.aging = nil
+        let time = wallClock
+        guard let span = keeping.rules.unusedLimit, let oldest = keeping.rules.oldestUse(at: time),
+            let next = (try? replica.database.firstUse(after: oldest)) ?? nil,
+            let remaining = keeping.rules.remaining(of: next, at: time)
+        else { return }
+        let pause = max(remaining + .milliseconds(1), min(span / 50, Self.longestGathering))
+        keeping.aging = Task { [weak self] in
+            do { try await Task.sleep(for: pause) } catch { return }
+            await self?.reviewContent()
+        }
+    }
+
+    // MARK: Status
+
+    /// `nil` where nothing comes or goes by itself but what is pinned.
+    func keepingStatus() -> KeepingStatus? {
+        let rules = keeping.rules
+        guard rules.givesUp || rules.isGreedy else { return nil }
+        var status = KeepingStatus(
+            limitBytes: rules.limitBytes,
+            unusedLimit: rules.unusedLimit,
+            isGreedy: rules.isGreedy
+        )
+        status.localBytes = (try? Self.localBytes(replica, host.filler.parts())) ?? 0
+        guard rules.isGreedy, let missing = try? replica.database.missingTotals() else { return status }
+        status.missingCount = missing.count
+        status.missingBytes = missing.bytes
+        status.obstacle = cost.isMetered ? "the link costs (metered)" : keeping.obstacleInWords
+        return status
+    }
+}
