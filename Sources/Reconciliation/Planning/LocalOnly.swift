@@ -1,6 +1,6 @@
 package import UbiquityModel
 
-/// What stays on this device by its name (semantics section 1).
+/// What stays on this device (semantics section 1): by its name alone, or since a `.ubiquityignore` says so.
 package enum LocalOnly {
     package enum Reason: Hashable, Sendable {
         case noSync
@@ -8,6 +8,8 @@ package enum LocalOnly {
         case openUnlinked
         case sharedMemoryOfDatabase
         case reservedName
+        /// By the pattern in a line of a `.ubiquityignore`.
+        case ignored(file: String, line: Int, pattern: String)
 
         /// For people, after "not sent: ".
         package var description: String {
@@ -17,6 +19,7 @@ package enum LocalOnly {
             case .openUnlinked: "a leftover of a deleted file that is still open"
             case .sharedMemoryOfDatabase: "shared memory of a database that is open here"
             case .reservedName: "the name .versions is reserved at the top"
+            case .ignored(let file, let line, let pattern): "ignored by \(file), line \(line): \(pattern)"
             }
         }
     }
