@@ -14,6 +14,10 @@ final class FakeDevice: DeviceView {
     /// Called before each look at a place.
     var beforeLook: (LocalPlace) -> Void = { _ in }
     var problems: [ItemID: String] = [:]
+    /// What small files contain.
+    var texts: [InodeKey: String] = [:]
+    /// Whose contents were asked for.
+    var fetched: [LocalPlace] = []
     private var inodes: UInt64 = 1
     private var items: UInt8 = 100
 
@@ -55,6 +59,10 @@ final class FakeDevice: DeviceView {
 
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) -> [[UInt8]: [UInt8]]? {
         tree[place]?.key == key ? [:] : nil
+    }
+
+    func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) -> [UInt8]? {
+        tree[place]?.key == key ? texts[key].map { Array($0.utf8) } : nil
     }
 
     func place(ofFolder key: InodeKey) -> LocalPlace? { folders[key] }
@@ -99,7 +107,7 @@ final class FakeDevice: DeviceView {
     }
 
     func populateBelow(_ folder: ItemID) -> Bool { true }
-    func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {}
+    func fetchWhole(_ place: LocalPlace, _ key: InodeKey) { fetched.append(place) }
     func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) { problems[item] = reason }
 }
 

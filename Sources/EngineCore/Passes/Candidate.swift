@@ -19,6 +19,10 @@ package final class Candidate {
     /// What was read of its content.
     package var read: ReadContent?
     package var verdict: EngineCore.Verdict?
+    /// It stays here because of a `.ubiquityignore`, unless it is the very item that the cloud has under its name.
+    var isIgnored = false
+    /// Something ignored has its name here: the cloud is told of a second one, and only then it comes.
+    var givesWay = false
     /// What is to be done in the backing tree, in order.
     package var applies: [ApplyStep] = []
 

@@ -15,6 +15,9 @@ package protocol DeviceView: AnyObject {
     func target(of place: LocalPlace) throws -> [UInt8]?
     /// The synced attributes of this very inode; `nil` when the name stands for another, or for none, by now.
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]?
+    /// All of a small file; `nil` when the name stands for another inode, or for none, by now.
+    /// - Parameter limit: in bytes. A file that has grown beyond it is cut there.
+    func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) throws -> [UInt8]?
     /// Where a folder is; `nil` for the root and for one that is not known.
     func place(ofFolder key: InodeKey) -> LocalPlace?
     /// `nil` if its folder does not exist any more.

@@ -12,6 +12,7 @@ extension ItemTracker {
         for candidate in pass.all where candidate.synced == nil {
             if let state = candidate.found?.state, state.isDataless { noteOwners(of: state, among: pass.all) }
         }
+        settleIgnored(pass)
         for candidate in pass.all where candidate.verdict == nil {
             if let parent = candidate.found?.parent, adopted.contains(parent) {
                 // Its folder is another item than it was taken for.
@@ -24,6 +25,11 @@ extension ItemTracker {
             }
             if candidate.isStrayInTransit {
                 candidate.applies = [.aside]
+                continue
+            }
+            if pass.givingWay.contains(candidate.id), let place = secondPlace(of: candidate) {
+                candidate.givesWay = true
+                sends.append(PlannedSend(candidate: candidate, actions: [.move(place)]))
                 continue
             }
             switch decision(candidate) {
@@ -72,10 +78,11 @@ extension ItemTracker {
                 candidate.applies = steps.map { .planned($0) }
             }
         }
+        noteRulePlaces(pass)
         return (sends, transfers)
     }
 
-    private func decision(_ candidate: Candidate) -> Decision {
+    func decision(_ candidate: Candidate) -> Decision {
         var agreed = candidate.agreed
         if refusedMoves.contains(candidate.id) || candidate.isInTransit, let local = candidate.local {
             agreed?.place = local.place

@@ -61,7 +61,9 @@ extension ItemTracker {
         if let known = try knownItem(of: folder) { return known }
         guard let own = view.place(ofFolder: folder) else { return nil }
         try collect(.place(own), into: pass)
-        if let continued = pass.all.first(where: { $0.found?.state.key == folder }) { return continued.id }
+        if let continued = pass.all.first(where: { $0.found?.state.key == folder && !$0.isIgnored }) {
+            return continued.id
+        }
         return newItems[folder]
     }
 

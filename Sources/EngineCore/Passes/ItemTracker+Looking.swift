@@ -16,7 +16,10 @@ extension ItemTracker {
     // MARK: A place that a program changed
 
     func collect(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
-        try pass.visit(place, work) { try look(at: place, work, into: pass) }
+        try pass.visit(place, work) {
+            if IgnoreRules.isName(place.name) { try lookAtRules(at: place, work, into: pass) }
+            try look(at: place, work, into: pass)
+        }
     }
 
     private func look(at place: LocalPlace, _ work: Work, into pass: Pass) throws {
@@ -26,8 +29,7 @@ extension ItemTracker {
             return try collectLocalOnly(place, try view.observe(place), row, reason, work, into: pass)
         }
         guard let parent = try parentItem(of: place, work, into: pass) else {
-            if view.place(ofFolder: place.folder) != nil { pass.verdicts[work] = .later(.milliseconds(200)) }
-            return
+            return try lookAtHomeless(place, work, into: pass)
         }
         let state = try view.observe(place)
         // What a lookup has made since the pass began gets its row now: a program may have moved it here, and it would be taken for new.
@@ -146,17 +148,15 @@ extension ItemTracker {
     ) throws {
         let there = try view.remote(at: Place(parent: parent, name: place.name))
         let hasOneName = state.linkCount == 1 || state.kind == .folder
-        let id: ItemID
-        if hasOneName, let known = newItems[state.key] {
-            id = known
-        } else if let own = try continued(among: there, by: state, into: pass) {
-            id = own
-        } else {
-            id = view.newItem()
-        }
+        var known = hasOneName ? newItems[state.key] : nil
+        if known == nil { known = try continued(among: there, by: state, into: pass) }
+        let ruling = try ruling(onNew: place, state, as: known, into: pass)
+        if case .ignored = ruling { return try collectIgnored(place, parent, state, there, work, into: pass) }
+        let id = known ?? view.newItem()
         if hasOneName { newItems.note(state.key, id, at: place) }
         try found(id, place, parent, state, nil, work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
+        if case .waits(let unread) = ruling { return try wait(for: unread, candidate, into: pass) }
         candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
         candidate.remote = try view.remote(id)
         if candidate.remote == nil, let rival = candidate.rival, let own = try newPlace(of: rival.id), own != place {
@@ -296,7 +296,7 @@ extension ItemTracker {
             || moves[key] != nil
     }
 
-    private func found(
+    func found(
         _ id: ItemID,
         _ place: LocalPlace,
         _ parent: ItemID,

@@ -36,6 +36,9 @@ package final class ItemTracker<View: DeviceView> {
     /// Since when items are missing without a word from anybody.
     package var absentSince: [ItemID: Instant] = [:]
 
+    /// What is not sent because of a `.ubiquityignore`.
+    package var ignoring = IgnoreKnowledge()
+
     // MARK: What is on its way
 
     package var newItems = NewItems()
@@ -137,6 +140,7 @@ package final class ItemTracker<View: DeviceView> {
     func noteRemote(_ items: [RemoteItem]) -> [Work] {
         guard !items.isEmpty else { return [] }
         pageCount += 1
+        ignoring.noteRemote(items)
         guard !undeliverable.isEmpty || !waitingForNews.isEmpty else { return [] }
         let ids = Set(items.map(\.id))
         let awaited = ids.sorted().flatMap { (waitingForNews.removeValue(forKey: $0) ?? []).sorted() }

@@ -31,6 +31,14 @@ package final class Pass {
     package var localFolders: [ItemID: InodeKey] = [:]
     /// Small new files that are ready to appear with their content, by the name under which each was staged.
     package var brought: [ItemID: String] = [:]
+    /// What rules hold in folders, as they were first looked at.
+    var ignoreRules: [InodeKey: FolderRules] = [:]
+    /// Folders that are ignored, or lie in such a folder.
+    var unsentFolders: Set<InodeKey> = []
+    /// Where files with rules are that are about to be changed, moved or taken away.
+    var rulePlaces: Set<LocalPlace> = []
+    /// Items whose name is one's here that is ignored.
+    var givingWay: Set<ItemID> = []
     /// Folders whose entries the engine changed: their times are put right in the end.
     package var foldersTouched: Set<InodeKey> = []
 

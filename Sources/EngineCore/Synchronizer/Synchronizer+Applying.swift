@@ -438,14 +438,7 @@ extension Synchronizer {
 
     /// The next name that is free, here and in the cloud.
     func secondPlace(for base: Name, in folder: InodeKey, _ parent: ItemID) -> LocalPlace? {
-        for number in 2..<10_000 {
-            let name = base.numbered(number)
-            let place = LocalPlace(folder: folder, name: name)
-            let isTaken = (try? device.observe(place)) ?? nil != nil
-            let isTakenThere = ((try? device.remote(at: Place(parent: parent, name: name))) ?? []).isEmpty == false
-            if !isTaken, !isTakenThere { return place }
-        }
-        return nil
+        tracker.secondPlace(for: base, in: folder, parent)
     }
 
     /// It is looked at anew: the content is fetched for it, and it is then a file like any other.

@@ -42,6 +42,7 @@ extension Synchronizer {
         }
         for place in changed { handle(.changed(place, isOpen: false)) }
         lookAtWhatLayInFormerFolders(pass)
+        lookAtWhatWasIgnored(pass)
         handle(.passEnded(verdicts))
         for work in woken { handle(.woken(work)) }
         hurryWhatFailed(pass, works)

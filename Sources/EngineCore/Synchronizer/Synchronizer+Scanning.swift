@@ -27,7 +27,7 @@ extension Synchronizer {
         return isScanned(device.rootKey, .root) ? .done : .failed
     }
 
-    private func isScanned(_ folder: InodeKey, _ item: ItemID) -> Bool {
+    func isScanned(_ folder: InodeKey, _ item: ItemID) -> Bool {
         foldersToScan.remove(folder)
         do { _ = try scanTree(from: folder, item: item, .whileRunning) } catch {
             foldersToScan.insert(folder)
@@ -82,6 +82,7 @@ extension Synchronizer {
                 do {
                     let row = rows.removeValue(forKey: name)
                     guard let state else { return }
+                    tracker.ignoring.noteScanned(name, state, in: key, isItem: item != nil, hasRow: row != nil)
                     if extent != .onlyFolders {
                         if extent == .everything { withdrawDeletion(of: state.key, row) }
                         try compare(state, row, at: LocalPlace(folder: key, name: name))
@@ -155,7 +156,7 @@ extension Synchronizer {
         return try device.extendedAttributes(of: place, state.key) == row.attributes.extended
     }
 
-    private func markScanned(_ place: LocalPlace) {
+    func markScanned(_ place: LocalPlace) {
         tracker.aspects[place, default: []].formUnion([.content, .entry])
         handle(.changed(place, isOpen: false))
     }

@@ -323,7 +323,10 @@ extension Synchronizer {
     }
 
     private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
-        if let other = pass.candidates[rival], other.appears {
+        if candidate.givesWay {
+            // Others were quicker: then it is the next one.
+            candidate.verdict = .later(.milliseconds(50))
+        } else if let other = pass.candidates[rival], other.appears {
             // It comes, or comes back since others have changed it, and had the name first.
             candidate.applies = [.aside]
         } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
@@ -389,7 +392,8 @@ extension Synchronizer {
             pass.committedDeletions.append(candidate.id)
             return
         }
-        guard let found = candidate.found else { return }
+        // One that gives way is here as it was.
+        guard let found = candidate.found, !candidate.givesWay else { return }
         var row = candidate.synced ?? SyncedItem(remote, local: nil)
         // The server may have given it another name, which is still to be applied.
         if candidate.synced == nil { row.place = Place(parent: found.parent, name: found.place.name) }

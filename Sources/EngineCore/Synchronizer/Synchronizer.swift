@@ -88,6 +88,7 @@ package final class Synchronizer<Device: EngineDevice> {
         // Why it could not be done may be over. Also what a pass has at this moment, and is about to park.
         if core.holdsUp || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
         if !items.isEmpty { handle(.remoteChanged) }
+        noteRemoteRules(items)
     }
 
     // MARK: What programs do
@@ -95,6 +96,7 @@ package final class Synchronizer<Device: EngineDevice> {
     package func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
         logReplacingRename(change)
+        tracker.ignoring.note(change)
         let place = LocalPlace(folder: change.parent, name: change.name)
         tracker.changeCount += 1
         tracker.changedAt[place] = tracker.changeCount

@@ -23,6 +23,13 @@ extension SimDevice: DeviceView {
         return machine.disk[number]?.extended
     }
 
+    func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) throws -> [UInt8]? {
+        try alive()
+        if machine.diskFails() { throw Errno.ioError }
+        guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return nil }
+        return machine.disk[number].map { SimRules.text($0.tokens) }
+    }
+
     func place(ofFolder key: InodeKey) -> LocalPlace? {
         folders.entry(key).map { LocalPlace(folder: $0.parent, name: $0.name) }
     }

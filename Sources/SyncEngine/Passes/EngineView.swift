@@ -79,6 +79,24 @@ final class EngineView: DeviceView {
         }
     }
 
+    func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) throws -> [UInt8]? {
+        try unlessGone { () throws(Errno) in
+            let folder = try replica.tree.openFolder(key: place.folder)
+            let file = try replica.tree.openFile(in: folder.raw, place.name, expecting: key)
+            let size = min(Int64(limit), try replica.tree.observe(descriptor: file.raw).size)
+            let descriptor = file.raw
+            var count: Result<Int, Errno> = .success(0)
+            let bytes = [UInt8](unsafeUninitializedCapacity: Int(size)) { room, filled in
+                count = Result { () throws(Errno) in
+                    try StagedContent.read(descriptor, into: UnsafeMutableRawBufferPointer(room), at: 0)
+                }
+                filled = (try? count.get()) ?? 0
+            }
+            _ = try count.get()
+            return bytes
+        }
+    }
+
     /// The descriptor is good inside `body` only: where no folder stays open, nothing else holds it.
     private func withFolder<Value>(
         _ key: InodeKey,

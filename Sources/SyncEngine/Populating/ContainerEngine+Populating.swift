@@ -20,6 +20,7 @@ extension ContainerEngine {
             do {
                 try replica.database.apply(changes, unpopulated: folders)
                 populator.recorded(made)
+                for one in made { tracker.ignoring.noteName(one.place.name, in: one.place.folder) }
                 if try !replica.database.differing(limit: 1).isEmpty { handle(.remoteChanged) }
             } catch {
                 // Without rows they are found as new files, and recognised by their revisions.

@@ -171,7 +171,7 @@ extension ContainerEngine {
             case .symlink: .symlink
             case .other: nil
             }
-        let localOnly = item.path.isRoot ? nil : tracker.localOnlyReason(item.place, item.path)?.description
+        let localOnly = localOnlyReason(item)?.description
         let reason = localOnly ?? (kind == nil ? "only files, folders and symbolic links are sent" : nil)
         let transfer =
             item.row.flatMap { meter.transfer(of: $0.id) }
@@ -207,7 +207,23 @@ extension ContainerEngine {
         )
     }
 
+    /// Why something stays on this device: by its name, or since it is ignored, which is said only of what the cloud does not have.
+    func localOnlyReason(_ item: Resolved) -> LocalOnly.Reason? {
+        guard !item.path.isRoot else { return nil }
+        if let reason = tracker.localOnlyReason(item.place, item.path) { return reason }
+        guard item.row == nil, case .ignored(let reason)? = try? tracker.ruling(onUnsent: item.place, item.state) else {
+            return nil
+        }
+        return reason
+    }
+
     private func problem(of item: Resolved) -> String? {
+        if IgnoreRules.isName(item.place.name), let fault = tracker.ignoring.faults[item.place.folder] { return fault }
+        if item.row == nil, !item.path.isRoot,
+            case .waits(let unread)? = try? tracker.ruling(onUnsent: item.place, item.state)
+        {
+            return "waits for \(unread.path), which is not here"
+        }
         if let row = item.row, let problem = problems[row.id] { return problem.reason }
         return tracker.newItems[item.state.key].flatMap { problems[$0]?.reason }
     }
@@ -321,8 +337,8 @@ extension ContainerEngine {
             id = row.id
         }
         do { try replica.database.setPinned(pinned, [id]) } catch { throw .failed("\(error)") }
+        // Beyond the local limit there is other content, or this one again.
+        contentWatch.grew()
         if pinned { try await download(path) { _ in } }
     }
 }
-        // Beyond the local limit there is other content, or this one again.
-        contentWatch.grew()

@@ -2,6 +2,7 @@ import CloudClient
 import Driver
 import EngineCore
 import Logging
+import Reconciliation
 import Replica
 import UbiquityModel
 
@@ -12,6 +13,11 @@ extension ContainerEngine {
         let counts = try? replica.database.counts()
         let totals = meter.totals
         var shown = problems.values.sorted { $0.path < $1.path }
+        shown += tracker.ignoring.faults.compactMap { folder, fault in
+            path(of: LocalPlace(folder: folder, name: IgnoreRules.name)).map {
+                ItemProblem(path: $0.description, reason: fault)
+            }
+        }.sorted { $0.path < $1.path }
         shown += refusedItems.sorted().map {
             ItemProblem(path: "", reason: "in the cloud, but cannot be represented here: \($0)")
         }

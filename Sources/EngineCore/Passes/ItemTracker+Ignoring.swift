@@ -1,0 +1,190 @@
+import Reconciliation
+package import UbiquityModel
+
+/// What a `.ubiquityignore` keeps here (semantics section 1): what is new and has such a name. What the cloud has already stays synced,
+/// wherever it is moved, as in git.
+extension ItemTracker {
+    // MARK: What is new
+
+    /// What is to become of something new, before it is an item.
+    /// - Parameter item: that it is, if that is known.
+    func ruling(
+        onNew place: LocalPlace,
+        _ state: LocalState,
+        as item: ItemID?,
+        into pass: Pass
+    ) throws -> IgnoreRuling {
+        if try isSent(item) { return .sent }
+        let ruling = try ruling(place, state, &pass.ignoreRules)
+        switch ruling {
+        case .sent: break
+        case .ignored, .waits: ignoring.withUnsent.insert(place.folder)
+        }
+        return ruling
+    }
+
+    /// It stays here. If the cloud has another item of that name, they are compared: an equal one it goes on as, since an apply may have
+    /// put it here before that was written down.
+    /// - Parameter there: what the cloud has under that name.
+    func collectIgnored(
+        _ place: LocalPlace,
+        _ parent: ItemID,
+        _ state: LocalState,
+        _ there: [RemoteItem],
+        _ work: Work,
+        into pass: Pass
+    ) throws {
+        noteIgnored(place, state, into: pass)
+        let rival = try there.first { try !$0.isDeleted && !$0.isAnnounced && meets($0, place, parent) }
+        guard let rival else { return }
+        let id = view.newItem()
+        try found(id, place, parent, state, nil, work, into: pass)
+        guard let candidate = pass.candidates[id] else { return }
+        candidate.rival = rival
+        candidate.isIgnored = true
+        try collect(.item(rival.id), into: pass)
+    }
+
+    private func noteIgnored(_ place: LocalPlace, _ state: LocalState, into pass: Pass) {
+        if state.kind == .folder {
+            pass.unsentFolders.insert(state.key)
+            ignoring.unsentFolders.insert(state.key)
+        }
+        if let item = newItems[state.key] {
+            // It may have waited for these very rules.
+            view.settled(item, state.key)
+            newItems.remove(state.key)
+        }
+        if moves[state.key] == place { moves[state.key] = nil }
+    }
+
+    /// Whether the cloud's item is to be at that place here as well. If it was here under that name, it has left it.
+    private func meets(_ rival: RemoteItem, _ place: LocalPlace, _ parent: ItemID) throws -> Bool {
+        guard let row = try view.synced(rival.id) else { return true }
+        return row.place != Place(parent: parent, name: place.name) || refusedMoves.contains(rival.id)
+    }
+
+    /// Until the rules are here, something new is not sent.
+    func wait(for unread: UnreadRules, _ candidate: Candidate, into pass: Pass) throws {
+        guard candidate.verdict == nil else { return }
+        guard let state = unread.state, state.isDataless else {
+            candidate.verdict = .later(.milliseconds(200))
+            if unread.state == nil, let item = unread.item { try collect(.item(item), into: pass) }
+            return
+        }
+        candidate.verdict = fetch(unread, state, candidate.works)
+        guard refusal(of: state.key) != nil else { return }
+        let reason = "waits for \(unread.path), which is not here and cannot be fetched"
+        view.noteProblem(candidate.id, at: candidate.found?.place, reason)
+    }
+
+    private func fetch(_ unread: UnreadRules, _ state: LocalState, _ works: Set<Work>) -> Verdict {
+        waits(works, forContentOf: state.key)
+        if let refusal = refusal(of: state.key) { return refusal }
+        view.fetchWhole(unread.place, state.key)
+        return .later(.seconds(2))
+    }
+
+    /// The file's place has changed: what it says is found out at once if anything is kept here that may be sent now.
+    func lookAtRules(at place: LocalPlace, _ work: Work, into pass: Pass) throws {
+        ignoring.noteName(place.name, in: place.folder)
+        pass.ignoreRules[place.folder] = nil
+        ignoring.looked[place.folder] = try view.observe(place).map { LocalEvidence($0) }
+        guard place.folder == view.rootKey || view.place(ofFolder: place.folder) != nil,
+            case .unknown(let unread) = try rules(in: place.folder, &pass.ignoreRules), unread.place == place,
+            ignoring.withUnsent.contains(where: { lies($0, in: place.folder) })
+        else { return }
+        if let state = unread.state, state.isDataless {
+            pass.verdicts[work] = fetch(unread, state, [work])
+        } else {
+            pass.verdicts[work] = .later(.milliseconds(200))
+            if unread.state == nil, let item = unread.item { try collect(.item(item), into: pass) }
+        }
+    }
+
+    /// Something in a folder that is no item. In one that is ignored it stays here; but what is synced already stays so wherever it is
+    /// moved: then the folder goes along.
+    func lookAtHomeless(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
+        guard view.place(ofFolder: place.folder) != nil else { return }
+        guard pass.unsentFolders.contains(place.folder) else {
+            pass.verdicts[work] = .later(.milliseconds(200))
+            return
+        }
+        guard let state = try view.observe(place), state.kind != .other else { return }
+        if state.kind == .folder || state.linkCount == 1,
+            try movedItem(state, to: place, nameIsTaken: false) != nil
+        {
+            try need(place.folder)
+            pass.verdicts[work] = .again
+            return
+        }
+        noteIgnored(place, state, into: pass)
+    }
+
+    private func need(_ folder: InodeKey) throws {
+        var next = folder
+        while try knownItem(of: next) == nil, ignoring.needed.insert(next).inserted,
+            let place = view.place(ofFolder: next)
+        {
+            next = place.folder
+        }
+    }
+
+    package func lies(_ folder: InodeKey, in ancestor: InodeKey) -> Bool {
+        var next = folder
+        // A stale entry could close a circle.
+        for _ in 0..<10_000 {
+            if next == ancestor { return true }
+            guard let place = view.place(ofFolder: next) else { return false }
+            next = place.folder
+        }
+        return false
+    }
+
+    // MARK: What others send
+
+    /// Others have an item where something ignored is, and a different one: the ignored one keeps its name, so that one gets another, in the
+    /// cloud.
+    func settleIgnored(_ pass: Pass) {
+        for candidate in pass.all where candidate.isIgnored && candidate.verdict == nil {
+            if case .adopt = decision(candidate) { continue }
+            candidate.verdict = .done
+            if let rival = candidate.rival { pass.givingWay.insert(rival.id) }
+        }
+    }
+
+    /// Whether something else is there than when it was last looked at.
+    func hasChanged(rulesAt place: LocalPlace) -> Bool {
+        guard let found = try? view.observe(place) else { return ignoring.looked[place.folder] != nil }
+        return ignoring.looked[place.folder] != LocalEvidence(found)
+    }
+
+    /// Where the engine is about to change something, a file with rules may be: it is looked at again.
+    func noteRulePlaces(_ pass: Pass) {
+        for candidate in pass.all where !candidate.applies.isEmpty {
+            if let place = candidate.found?.place, IgnoreRules.isName(place.name) { pass.rulePlaces.insert(place) }
+        }
+    }
+
+    /// The second name of an item that is about to come where something ignored is.
+    func secondPlace(of candidate: Candidate) -> Place? {
+        guard let remote = candidate.remote, case .apply(let steps) = decision(candidate),
+            steps.contains(.appear) || steps.contains(.move(remote.place)),
+            let folder = folderKey(of: remote.place.parent),
+            let free = secondPlace(for: remote.place.name, in: folder, remote.place.parent)
+        else { return nil }
+        return Place(parent: remote.place.parent, name: free.name)
+    }
+
+    /// The next name that is free, here and in the cloud.
+    func secondPlace(for base: Name, in folder: InodeKey, _ parent: ItemID) -> LocalPlace? {
+        for number in 2..<10_000 {
+            let name = base.numbered(number)
+            let place = LocalPlace(folder: folder, name: name)
+            let isTaken = (try? view.observe(place)) ?? nil != nil
+            let isTakenThere = ((try? view.remote(at: Place(parent: parent, name: name))) ?? []).isEmpty == false
+            if !isTaken, !isTakenThere { return place }
+        }
+        return nil
+    }
+}
