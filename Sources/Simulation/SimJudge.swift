@@ -123,8 +123,9 @@ struct SimJudge {
     private func tree(of machine: SimMachine, without ghosts: Set<UInt64>) throws -> [ItemPath: Shown] {
         var result: [ItemPath: Shown] = [:]
         var unreadable: [ItemPath] = []
-        machine.disk.walk { path, _, number in
-            guard !ghosts.contains(number), let inode = machine.disk[number], let state = machine.disk.state(number)
+        machine.disk.walk { path, place, number in
+            guard !ghosts.contains(number), let inode = machine.disk[number], let state = machine.disk.state(number),
+                !staysHere(place, state, machine)
             else { return }
             var tokens = inode.tokens
             if let placeholder = inode.placeholder {
@@ -144,6 +145,15 @@ struct SimJudge {
         }
         for path in unreadable { world.fail("\(path) on \(machine.name): its content is nowhere") }
         return result
+    }
+
+    /// It is ignored, and no item.
+    private func staysHere(_ place: LocalPlace, _ state: LocalState, _ machine: SimMachine) -> Bool {
+        guard machine.database.synced(key: state.key).isEmpty else { return false }
+        return switch try? machine.device?.synchronizer.tracker.ruling(onUnsent: place, state) {
+        case .ignored, .waits: true
+        case .sent, nil: false
+        }
     }
 
     private func cloudTree() throws -> [ItemPath: Shown] {
@@ -220,7 +230,8 @@ struct SimJudge {
     }
 
     private func lost() throws -> [UInt64] {
-        let kept = try world.cloud.kept()
+        // What is ignored is on one device only.
+        let kept = try world.cloud.kept().union(world.machines.flatMap { $0.disk.tokens })
         return world.ledger.living.filter { !kept.contains($0) }
     }
 

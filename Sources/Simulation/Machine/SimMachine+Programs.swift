@@ -1,4 +1,5 @@
 import EngineCore
+import Reconciliation
 import UbiquityModel
 
 /// What programs do to a machine's folder, through the mount: each act changes the disk and is reported, as the driver does it.
@@ -30,6 +31,44 @@ extension SimMachine {
         case 91..<94: makeLink()
         default: evict()
         }
+    }
+
+    /// Somebody says what is not to be sent, says something else, or takes it back.
+    func rule(_ random: SimRandom) {
+        guard let device, !isDiskFull else { return }
+        chance = random
+        let place = LocalPlace(folder: someFolder(), name: IgnoreRules.name)
+        let path = device.path(of: place) ?? ItemPath([place.name])
+        guard let number = disk.entry(place) else { return writeRules(at: place) }
+        guard disk[number]?.kind == .file else { return }
+        let file = Found(path: path, place: place, number: number)
+        if chance.happens(25) {
+            world.note("\(name) removes \(path)")
+            return remove(file, device)
+        }
+        open(file) { machine in
+            machine.truncate(number)
+            machine.append(1 + machine.chance.below(3), number)
+            machine.note(rules: number, path)
+        }
+    }
+
+    private func writeRules(at place: LocalPlace) {
+        let time = SimDisk.tick(timeOfDay)
+        let number = disk.add(SimInode(kind: .file, mode: 0o644, modified: time, changed: time))
+        disk.link(number, at: place, timeOfDay)
+        report(.entry, place, number)
+        let path = device?.path(of: place) ?? ItemPath([place.name])
+        hold(number, place) { machine in
+            machine.append(1 + machine.chance.below(3), number)
+            machine.note(rules: number, path)
+        }
+    }
+
+    private func note(rules number: UInt64, _ path: ItemPath) {
+        world.count(.rules)
+        let text = String(decoding: SimRules.text(disk[number]?.tokens ?? []), as: UTF8.self)
+        world.note("\(name) writes \(path): \(text.split(separator: "\n").joined(separator: ", "))")
     }
 
     // MARK: Places

@@ -3,6 +3,8 @@ struct SimPlan {
     struct Step {
         enum Kind {
             case act(SimRandom)
+            /// A program writes what is to be ignored.
+            case rule(SimRandom)
             case kill
             case start
             case cut
@@ -37,6 +39,7 @@ struct SimPlan {
             let machine = world.machines[machine]
             switch kind {
             case .act(let random): machine.act(random)
+            case .rule(let random): machine.rule(random)
             case .kill:
                 if machine.device != nil { world.count(.kills) }
                 machine.kill()
@@ -85,6 +88,16 @@ struct SimPlan {
             add(.cut, .mend, random.below(machines), moment, moment + .milliseconds(1 + random.below(4_000)))
         }
         addDisasters(SimRandom(seed: seed ^ 0xD15A_57E2), machines, settings)
+        addRules(SimRandom(seed: seed ^ 0x1640_2E00), machines)
+    }
+
+    private mutating func addRules(_ random: SimRandom, _ machines: Int) {
+        var random = random
+        let count = random.happens(30) ? 1 + random.below(8) : 0
+        for _ in 0..<count {
+            let moment = Duration.milliseconds(random.below(random.happens(50) ? 2_000 : 18_000))
+            steps.append(Step(at: moment, machine: random.below(machines), kind: .rule(random.split())))
+        }
     }
 
     /// In a random order of their own: what was planned without them stays as it is.
