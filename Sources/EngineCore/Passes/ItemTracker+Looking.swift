@@ -401,7 +401,9 @@ extension ItemTracker {
             guard let target = try view.target(of: place) else { return nil }
             return (.symlink(target: target), [:])
         }
-        guard let extended = try view.extendedAttributes(of: place, state.key) else { return nil }
+        // Whoever sets some after the look tells of it.
+        let asked = state.mayHaveAttributes ? try view.extendedAttributes(of: place, state.key) : [:]
+        guard let extended = asked else { return nil }
         if state.kind == .folder { return (.folder, extended) }
         if let placeholder = state.placeholder {
             return (.dataless(placeholder.revision, size: placeholder.size), extended)

@@ -59,12 +59,14 @@ package final class BackingTree: Sendable {
         let kind = LocalKind(mode: status.mode)
         var placeholder: Placeholder?
         var mode = UInt16(status.mode & 0o777)
+        var mayHaveAttributes = false
         // One call for the inodes that carry nothing of ours, which are most.
         if kind == .file || kind == .folder {
             let names = try ExtendedAttributes.names(descriptor)
             if kind == .file, names.contains(placeholderName) {
                 placeholder = try PlaceholderOperations.read(descriptor)
             }
+            mayHaveAttributes = names.contains(where: ExtendedAttributes.isSynced)
             if names.contains(modeName) { mode = try InodeMode.get(descriptor, status: status.mode) & 0o777 }
         }
         return LocalState(
@@ -76,7 +78,8 @@ package final class BackingTree: Sendable {
             changed: Timestamp(seconds: status.changed_seconds, nanoseconds: status.changed_nanoseconds),
             mode: placeholder?.mode ?? mode,
             linkCount: status.links,
-            placeholder: placeholder
+            placeholder: placeholder,
+            mayHaveAttributes: mayHaveAttributes
         )
     }
 

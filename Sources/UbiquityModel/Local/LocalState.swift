@@ -18,6 +18,8 @@ package struct LocalState: Hashable, Sendable {
     package var mode: UInt16
     package var linkCount: UInt64
     package var placeholder: Placeholder?
+    /// False: it has no attributes that are sent, as nearly all have none. Nobody need ask for them.
+    package var mayHaveAttributes: Bool
 
     package init(
         key: InodeKey,
@@ -27,7 +29,8 @@ package struct LocalState: Hashable, Sendable {
         changed: Timestamp,
         mode: UInt16,
         linkCount: UInt64,
-        placeholder: Placeholder?
+        placeholder: Placeholder?,
+        mayHaveAttributes: Bool = true
     ) {
         self.key = key
         self.kind = kind
@@ -37,6 +40,7 @@ package struct LocalState: Hashable, Sendable {
         self.mode = mode
         self.linkCount = linkCount
         self.placeholder = placeholder
+        self.mayHaveAttributes = mayHaveAttributes
     }
 
     package var isDataless: Bool { placeholder != nil }
