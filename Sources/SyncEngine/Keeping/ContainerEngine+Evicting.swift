@@ -63,6 +63,7 @@ extension ContainerEngine {
 
     static let isOpen = "open"
     static let isClaimed = "claimed by a program"
+    static let unconfirmed = "cannot be confirmed to be in the cloud (offline)"
     private static let changed = "changed meanwhile"
     private static let unsent = "not yet uploaded"
 
@@ -116,7 +117,7 @@ extension ContainerEngine {
             return group.map {
                 EvictOutcome(
                     path: $0.item.path,
-                    refusal: "cannot be confirmed to be in the cloud (offline)",
+                    refusal: Self.unconfirmed,
                     isTemporary: true
                 )
             }

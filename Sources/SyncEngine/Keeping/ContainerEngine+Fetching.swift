@@ -45,6 +45,8 @@ extension ContainerEngine {
             && !Task.isCancelled
     }
 
+    private var keepsAnything: Bool { keeping.rules.isGreedy || !((try? replica.database.pins()) ?? []).isEmpty }
+
     func stopFetching() {
         keeping.search?.cancel()
         keeping.searchesAgain = false
@@ -58,7 +60,7 @@ extension ContainerEngine {
 
     /// Files that have just appeared here or have another content now: those that are kept are fetched, if they are dataless.
     func fetchAppeared(_ rows: [SyncedItem]) {
-        guard !keeping.isSearchPopulating, mayFetch, keeping.obstacle != .disk else { return }
+        guard !keeping.isSearchPopulating, mayFetch, keeping.obstacle != .disk, keepsAnything else { return }
         for row in rows {
             guard let local = row.local, local.isDataless, case .file(let file) = row.content, file.content != nil
             else {
@@ -95,7 +97,7 @@ extension ContainerEngine {
 
     /// Fetches all that is kept and is not here, beside everything else.
     func searchKept() {
-        guard mayFetch, keeping.rules.isGreedy || !((try? replica.database.pins()) ?? []).isEmpty else { return }
+        guard mayFetch, keepsAnything else { return }
         guard keeping.search == nil else {
             keeping.searchesAgain = true
             return

@@ -1,4 +1,5 @@
 import CloudClient
+import Driver
 import EngineCore
 import Logging
 import Reconciliation
@@ -59,7 +60,10 @@ extension ContainerEngine {
         keeping.isReviewing = false
         contentWatch.looked(for: .now - began, hindering: hindering)
         setAging()
-        guard keeping.reviewsAgain else { return }
+        // What was closed before its closing was waited for. (What stays open in another way is asked about once.)
+        let isClosed = hindering != keeping.hindering && hindering.contains { !(mount?.isOpen($0) ?? false) }
+        keeping.hindering = hindering
+        guard keeping.reviewsAgain || isClosed else { return }
         keeping.reviewsAgain = false
         contentWatch.grew()
     }
@@ -80,28 +84,44 @@ extension ContainerEngine {
             let going = keeping.rules.outgoing(untried, localBytes: keeping.room.localBytes, at: wallClock)
             guard !going.isEmpty else { break }
             tried.formUnion(going)
-            let (gone, open) = await giveUp(going)
-            stayed += going.count - gone
-            hindering.formUnion(open)
+            let outcome = await giveUp(going)
+            stayed += going.count - outcome.gone
+            hindering.formUnion(outcome.open)
             await refreshRoom()
+            // The next connection looks again.
+            if !outcome.isAnswered { break }
         }
         return hindering
     }
 
-    /// - Returns: how many of them are gone, and which stay because they are open.
-    private func giveUp(_ ids: [ItemID]) async -> (gone: Int, open: Set<InodeKey>) {
+    private struct Outcome {
+        var gone = 0
+        /// What stays because it is open.
+        var open: Set<InodeKey> = []
+        /// Whether the cloud says what it has.
+        var isAnswered = true
+    }
+
+    private func giveUp(_ ids: [ItemID]) async -> Outcome {
         let coming = host.filler.coming()
         let items = ids.compactMap { item(to: $0) }.filter { !coming.contains($0.state.key) }
-        let keys = Dictionary(items.map { ($0.path, $0.state.key) }) { first, _ in first }
-        let outcomes = await evict(items, [], patientUntil: .now)
-        // Those of which next to nothing was here.
-        let empty = items.filter { item in
-            item.state.isDataless && outcomes.contains { $0.path == item.path && $0.refusal == nil }
+        let parts = Set(items.lazy.filter(\.state.isDataless).map(\.path))
+        let byPath = Dictionary(items.map { ($0.path, $0) }) { first, _ in first }
+        var result = Outcome()
+        var empty: [ItemID] = []
+        for one in await evict(items, [], patientUntil: .now) {
+            guard let refusal = one.refusal else {
+                result.gone += 1
+                // Next to nothing may have been here of it, and that stays.
+                if parts.contains(one.path), let row = byPath[one.path]?.row { empty.append(row.id) }
+                continue
+            }
+            if refusal == Self.isOpen, let item = byPath[one.path] { result.open.insert(item.state.key) }
+            if refusal == Self.isClaimed { waitForClaim(one.path) }
+            if refusal == Self.unconfirmed { result.isAnswered = false }
         }
-        try? replica.database.removeRanges(empty.compactMap(\.row?.id))
-        if let claimed = outcomes.first(where: { $0.refusal == Self.isClaimed }) { waitForClaim(claimed.path) }
-        let open = outcomes.filter { $0.refusal == Self.isOpen }.compactMap { keys[$0.path] }
-        return (outcomes.count { $0.refusal == nil }, Set(open))
+        try? replica.database.removeRanges(empty)
+        return result
     }
 
     /// Only what both sides agree on: of what has a newer content in the cloud, that is about to come.

@@ -3,8 +3,9 @@ import UbiquityModel
 
 /// What the engine remembers of the contents that it keeps here by itself.
 struct KeepingState {
-    /// What is fetched by itself at the same time, of those that appeared here and of those that were looked for.
-    static let width = 16
+    /// What is fetched by itself at the same time, of those that appeared here and of those that were looked for. When the link begins to
+    /// cost, what each has asked for last still comes.
+    static let width = 8
     /// Appeared files that wait for their turn. What is more is looked for later.
     static let longestQueue = 10_000
 
@@ -31,6 +32,8 @@ struct KeepingState {
 
     var isReviewing = false
     var reviewsAgain = false
+    /// What was open in the last review and would go.
+    var hindering: Set<InodeKey> = []
     /// Something is claimed by a program that would go.
     var waitsForClaim = false
     /// Reviews when the next content goes for its age.
