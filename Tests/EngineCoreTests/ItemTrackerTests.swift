@@ -59,6 +59,31 @@ import UbiquityModel
         #expect(pass.candidates[rows[1].id]?.found?.place == d)
     }
 
+    /// Saved anew by way of `t`, which was sent without an answer, and then moved to another name, while others had changed what they got
+    /// as `t`: both were looked at as that item, again and again.
+    @Test func `what was sent as an item that is here as another inode by now is new under its next name`() throws {
+        let (saved, came) = (device.newInode(.file), device.newInode(.file))
+        let sent = RemoteItem(
+            id: ItemID(number: 7),
+            place: Place(parent: .root, name: try Name("t")),
+            content: .file(FileContent(revision: .random(), content: nil, size: 0)),
+            attributes: ItemAttributes(modified: came.modified, mode: came.mode),
+            position: 7
+        )
+        device.cloud[sent.id] = sent
+        device.rows[sent.id] = SyncedItem(sent, local: LocalEvidence(came))
+        device.put(came, at: try place("t"))
+        device.put(saved, at: try place("b"))
+        let tracker = ItemTracker(view: device)
+        tracker.newItems.note(saved.key, sent.id, at: try place("a"))
+        let pass = Pass(seenUpTo: 1)
+        for name in ["t", "b"] { try tracker.collect(.place(try place(name)), into: pass) }
+        #expect(pass.candidates[sent.id]?.found?.place == (try place("t")))
+        #expect(pass.order.count == 2)
+        #expect(pass.all.map(\.verdict) == [nil, nil])
+        #expect(pass.all.last?.found?.place == (try place("b")))
+    }
+
     /// Sent as `d`, with the answer lost, and renamed before the next look: it was taken for settled under a name that it has not.
     @Test func `what is agreed on for the first time is looked at again by its row`() throws {
         let state = device.newInode(.folder)

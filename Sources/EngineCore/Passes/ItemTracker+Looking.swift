@@ -149,6 +149,11 @@ extension ItemTracker {
         let there = try view.remote(at: Place(parent: parent, name: place.name))
         let hasOneName = state.linkCount == 1 || state.kind == .folder
         var known = hasOneName ? newItems[state.key] : nil
+        if let item = known, let own = try view.synced(item)?.local?.key, own != state.key {
+            // That has come here from the cloud, as another inode: what was sent as it went on as something else, and is new under this name.
+            newItems.remove(state.key)
+            known = nil
+        }
         if known == nil { known = try continued(among: there, by: state, into: pass) }
         let ruling = try ruling(onNew: place, state, as: known, into: pass)
         if case .ignored = ruling { return try collectIgnored(place, parent, state, there, work, into: pass) }
