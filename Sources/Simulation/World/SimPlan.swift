@@ -88,13 +88,13 @@ struct SimPlan {
             add(.cut, .mend, random.below(machines), moment, moment + .milliseconds(1 + random.below(4_000)))
         }
         addDisasters(SimRandom(seed: seed ^ 0xD15A_57E2), machines, settings)
-        addRules(SimRandom(seed: seed ^ 0x1640_2E00), machines)
+        addRules(SimRandom(seed: seed ^ 0x1640_2E00), machines, settings)
     }
 
-    private mutating func addRules(_ random: SimRandom, _ machines: Int) {
+    /// When asked for.
+    private mutating func addRules(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        let count = random.happens(30) ? 1 + random.below(8) : 0
-        for _ in 0..<count {
+        for _ in 0..<(Self.count(of: .rules, drawn: 0, settings) * (1 + random.below(8))) {
             let moment = Duration.milliseconds(random.below(random.happens(50) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .rule(random.split())))
         }

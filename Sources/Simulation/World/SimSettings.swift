@@ -32,6 +32,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case clones
     /// The server collects every chunk that nothing refers to, as if devices had slept for days over what they were told.
     case collections
+    /// Programs write and change what is to be ignored, and treat these files as all others.
+    case rules
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -52,6 +54,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .revocations: .devicesRevoked
         case .clones: .disksCloned
         case .collections: .chunksCollected
+        case .rules: .rules
         }
     }
 }
