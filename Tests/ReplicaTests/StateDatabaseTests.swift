@@ -61,9 +61,12 @@ import UbiquityModel
 
     @Test func `who reads in bursts sees what was written before each read, by whomever`() throws {
         let (first, second) = (try remoteFile(1, "first"), try remoteFile(2, "second"))
-        let (database, result) = (database, Mutex<[[ItemID]]>([]))
+        let database = database
+        let result = Mutex<[[ItemID]]>([])
         let (mayGoOn, hasRead) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        func read() { result.withLock { $0.append((try? database.remoteItems(after: nil, limit: 9).map(\.id)) ?? []) } }
+        @Sendable func read() {
+            result.withLock { $0.append((try? database.remoteItems(after: nil, limit: 9).map(\.id)) ?? []) }
+        }
         let reader = Thread {
             database.readInBursts()
             read()

@@ -196,6 +196,8 @@ struct Uploader: Sendable {
     ) -> Result<ContentReader.Reading, UploadError> {
         do {
             let folder = try openFolder()
+            // Its descriptor is read before it is used.
+            defer { withExtendedLifetime(folder) {} }
             let file = try replica.tree.openFile(in: folder.descriptor, place.name, expecting: state.key)
             return .success(
                 try ContentReader.read(
