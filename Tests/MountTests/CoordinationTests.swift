@@ -393,7 +393,8 @@ extension MountTests {
                 }
                 try holder.letGo()
                 try a.down()
-                #expect(try a.json("config", "list").elements.map { $0["value"]?.string } == ["0s", "off", "off"])
+                let listed = try a.json("config", "list").elements.map { $0["value"]?.string }
+                #expect(listed == ["0s", "off", "off", "on-demand", "off", "off"])
                 try a.succeed("config", "set", "claim-limit", "90s")
                 try a.up()
                 #expect(try a.succeed("config", "get", "claim-limit").output == "90s\n")
