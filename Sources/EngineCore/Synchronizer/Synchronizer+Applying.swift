@@ -39,18 +39,6 @@ extension Synchronizer {
         }
     }
 
-    /// Small files that are about to appear, and have a folder to appear in, may come with their content.
-    private func bring(_ candidates: [Candidate], _ pass: Pass) async -> [ItemID: String] {
-        let arriving = candidates.compactMap { candidate -> RemoteItem? in
-            guard candidate.appears, let remote = candidate.remote, case .file(let file) = remote.content,
-                file.content != nil, file.size > 0, file.size <= Device.smallArrival,
-                localFolder(of: remote.place.parent, pass) != nil
-            else { return nil }
-            return remote
-        }
-        return arriving.isEmpty ? [:] : await device.bring(arriving)
-    }
-
     /// The engine takes each up again where its disk work ends; nothing of the candidates is shared across threads.
     private func applyTogether(
         _ group: [Candidate],
@@ -113,13 +101,7 @@ extension Synchronizer {
         conclude(candidate, pass)
     }
 
-    /// Nothing else is to be done about these.
-    private func appear(_ candidates: [Candidate], _ pass: Pass) async {
-        await makeAppear(candidates, pass)
-        for candidate in candidates { conclude(candidate, pass) }
-    }
-
-    private func conclude(_ candidate: Candidate, _ pass: Pass) {
+    func conclude(_ candidate: Candidate, _ pass: Pass) {
         guard candidate.verdict == nil else { return }
         candidate.verdict = .done
         // What was announced here is the same content by now, and no step was needed for that: it has still to be agreed on.
@@ -133,92 +115,13 @@ extension Synchronizer {
 
     // MARK: Steps
 
-    private struct Appearance {
-        var candidate: Candidate
-        var remote: RemoteItem
-        var place: LocalPlace
-        var path: ItemPath
-        /// By what name it is published.
-        var staged: String
-    }
-
-    private func makeAppear(_ candidates: [Candidate], _ pass: Pass) async {
-        var appearances: [Appearance] = []
-        for candidate in candidates where candidate.verdict == nil {
-            if let appearance = await appearance(of: candidate, pass) { appearances.append(appearance) }
-        }
-        guard !appearances.isEmpty else { return }
-        let results = await device.perform(
-            appearances.map { appearance in
-                let place = appearance.place
-                return (
-                    .publish(staged: appearance.staged, parent: place.folder, name: place.name, expecting: .absent),
-                    appearance.path
-                )
-            }
-        )
-        for (appearance, result) in zip(appearances, results) {
-            let candidate = appearance.candidate
-            guard let state = noted(result, appearance.path, candidate, staged: appearance.staged)?.state else {
-                if staleCounts[candidate.id, default: 0] > 3 {
-                    await clear(appearance.place, of: appearance.remote.place, pass)
-                }
-                continue
-            }
-            await appeared(appearance, state, pass)
-        }
-    }
-
-    /// Prepares it beside the tree. If that cannot be, the verdict says why.
-    private func appearance(of candidate: Candidate, _ pass: Pass) async -> Appearance? {
-        guard let remote = candidate.remote else { return nil }
-        guard let folder = localFolder(of: remote.place.parent, pass) else {
-            candidate.verdict = .later(.seconds(1))
-            return nil
-        }
-        let place = LocalPlace(folder: folder, name: remote.place.name)
-        guard let path = device.path(of: place) else {
-            candidate.verdict = .later(.seconds(1))
-            return nil
-        }
-        if let reason = LocalOnly.reason(for: path) {
-            noteProblem(candidate, "stays in the cloud: \(reason.description)")
-            candidate.verdict = .parked
-            return nil
-        }
-        device.recordMade()
-        if candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil {
-            // Somebody asked for it meanwhile, and it is here.
-            candidate.verdict = .again
-            return nil
-        }
-        if remote.isAnnounced, isTaken(place, remote.place) {
-            // An announcement claims no name: who it is shows when its content is known.
-            candidate.verdict = .parked
-            return nil
-        }
-        if let brought = pass.brought.removeValue(forKey: remote.id) {
-            if let revision = remote.content.revision { device.noteRevision(revision, of: remote.id) }
-            return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: brought)
-        }
-        guard let staged = await stage(candidate, remote) else { return nil }
-        return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
-    }
-
-    private func appeared(_ appearance: Appearance, _ state: LocalState, _ pass: Pass) async {
-        let (candidate, remote, place) = (appearance.candidate, appearance.remote, appearance.place)
-        await settleApplied(remote, state, place, pass)
-        candidate.formerKey = candidate.synced?.local?.key
-        candidate.synced = pass.syncedRow(candidate.id)
-    }
-
     /// By what is there, or by what is about to come there with its content.
-    private func isTaken(_ place: LocalPlace, _ target: Place) -> Bool {
+    func isTaken(_ place: LocalPlace, _ target: Place) -> Bool {
         if ((try? device.observe(place)) ?? nil) != nil { return true }
         return ((try? device.remote(at: target)) ?? []).contains { !$0.isAnnounced }
     }
 
-    private func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
+    func stage(_ candidate: Candidate, _ remote: RemoteItem) async -> String? {
         // Whoever opens it at once finds its content, although its row is written later.
         if case .file(let file) = remote.content { device.noteRevision(file.revision, of: remote.id) }
         do { return try await device.stage(remote) } catch {
@@ -489,7 +392,7 @@ extension Synchronizer {
     }
 
     /// What came of it; `nil`, with the verdict that follows from it, if nothing did.
-    private func noted(
+    func noted(
         _ result: Result<MutationResult, MutationFailure>?,
         _ path: ItemPath,
         _ candidate: Candidate,
@@ -571,7 +474,7 @@ extension Synchronizer {
 
     // MARK: Recording
 
-    private func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
+    func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
         if state.kind == .folder {
             if isStill(state.key, at: place) {
                 device.folders.insert(state.key, parent: place.folder, name: place.name)
@@ -590,7 +493,7 @@ extension Synchronizer {
         do { return try device.observe(place)?.key == key } catch { return true }
     }
 
-    private func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
+    func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
         if let made = pass.localFolders[item] { return made }
         // It may be another inode than its row says, and have moved in this very pass.
         if let found = pass.candidates[item]?.found, found.state.kind == .folder { return found.state.key }

@@ -1,0 +1,104 @@
+import Reconciliation
+import UbiquityModel
+
+/// What comes into being here: many files are published one after the other, without a word to the engine between, and small ones perhaps
+/// with their content.
+extension Synchronizer {
+    /// Small files that are about to appear, and have a folder to appear in, may come with their content.
+    func bring(_ candidates: [Candidate], _ pass: Pass) async -> [ItemID: String] {
+        let arriving = candidates.compactMap { candidate -> RemoteItem? in
+            guard candidate.appears, let remote = candidate.remote, case .file(let file) = remote.content,
+                file.content != nil, file.size > 0, file.size <= Device.smallArrival,
+                localFolder(of: remote.place.parent, pass) != nil
+            else { return nil }
+            return remote
+        }
+        return arriving.isEmpty ? [:] : await device.bring(arriving)
+    }
+
+    /// Of items about which nothing else is to be done.
+    func appear(_ candidates: [Candidate], _ pass: Pass) async {
+        await makeAppear(candidates, pass)
+        for candidate in candidates { conclude(candidate, pass) }
+    }
+
+    private struct Appearance {
+        var candidate: Candidate
+        var remote: RemoteItem
+        var place: LocalPlace
+        var path: ItemPath
+        /// By what name it is published.
+        var staged: String
+    }
+
+    /// Prepares all of them, publishes them, and notes what came of each.
+    func makeAppear(_ candidates: [Candidate], _ pass: Pass) async {
+        var appearances: [Appearance] = []
+        for candidate in candidates where candidate.verdict == nil {
+            if let appearance = await appearance(of: candidate, pass) { appearances.append(appearance) }
+        }
+        guard !appearances.isEmpty else { return }
+        let results = await device.perform(
+            appearances.map { appearance in
+                let place = appearance.place
+                return (
+                    .publish(staged: appearance.staged, parent: place.folder, name: place.name, expecting: .absent),
+                    appearance.path
+                )
+            }
+        )
+        for (appearance, result) in zip(appearances, results) {
+            let candidate = appearance.candidate
+            guard let state = noted(result, appearance.path, candidate, staged: appearance.staged)?.state else {
+                if staleCounts[candidate.id, default: 0] > 3 {
+                    await clear(appearance.place, of: appearance.remote.place, pass)
+                }
+                continue
+            }
+            await appeared(appearance, state, pass)
+        }
+    }
+
+    /// Prepares it beside the tree. If that cannot be, the verdict says why.
+    private func appearance(of candidate: Candidate, _ pass: Pass) async -> Appearance? {
+        guard let remote = candidate.remote else { return nil }
+        guard let folder = localFolder(of: remote.place.parent, pass) else {
+            candidate.verdict = .later(.seconds(1))
+            return nil
+        }
+        let place = LocalPlace(folder: folder, name: remote.place.name)
+        guard let path = device.path(of: place) else {
+            candidate.verdict = .later(.seconds(1))
+            return nil
+        }
+        if let reason = LocalOnly.reason(for: path) {
+            noteProblem(candidate, "stays in the cloud: \(reason.description)")
+            candidate.verdict = .parked
+            return nil
+        }
+        device.recordMade()
+        if candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil {
+            // Somebody asked for it meanwhile, and it is here.
+            candidate.verdict = .again
+            return nil
+        }
+        if remote.isAnnounced, isTaken(place, remote.place) {
+            // An announcement claims no name: who it is shows when its content is known.
+            candidate.verdict = .parked
+            return nil
+        }
+        if let brought = pass.brought.removeValue(forKey: remote.id) {
+            if let revision = remote.content.revision { device.noteRevision(revision, of: remote.id) }
+            return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: brought)
+        }
+        guard let staged = await stage(candidate, remote) else { return nil }
+        return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
+    }
+
+    private func appeared(_ appearance: Appearance, _ state: LocalState, _ pass: Pass) async {
+        let (candidate, remote, place) = (appearance.candidate, appearance.remote, appearance.place)
+        await settleApplied(remote, state, place, pass)
+        candidate.formerKey = candidate.synced?.local?.key
+        candidate.synced = pass.syncedRow(candidate.id)
+    }
+}
