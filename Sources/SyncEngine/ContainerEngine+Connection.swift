@@ -134,6 +134,7 @@ extension ContainerEngine {
         for item in page.items where !item.isAnnounced || item.isDeleted { host.filler.contentArrived(for: item.id) }
         synchronizer.remoteWritten(page.items)
         noteArrived(arriving)
+        searchForNew(page.items, besides: arriving)
     }
 
     /// While what happened during the first listing is told: of folders that are new here, what lies in them may not be told at all.

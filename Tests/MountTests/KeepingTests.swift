@@ -37,6 +37,26 @@ extension MountTests {
 
         // MARK: Greedy
 
+        @Test(arguments: [["pin", "."], ["config", "set", "download", "greedy"]])
+        func `a tree that is new comes whole, without anybody looking into it`(words: [String]) async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                #expect(try b.run(words.map { $0 == "." ? b.mountPoint : $0 }).code == 0)
+                try a.shell(
+                    "for d in $(seq 40); do mkdir -p d/$d; for f in $(seq 40); do head -c 4096 /dev/urandom > d/$d/$f; done; done"
+                )
+                try a.sync()
+                // What is asked of the mount would come for that.
+                try eventually("all of it is on the disk") {
+                    guard Files.exists(try b.backing("d")) else { return false }
+                    let full = "find \(try b.backing("d")) -type f -printf '%b\\n' | grep -c '^8$' || true"
+                    return try b.shell(full).output == "1600\n"
+                }
+                try b.setOffline(true)
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+            }
+        }
+
         @Test func `greedy fetches all that is there and all that comes, also in folders that nobody has looked into`()
             async throws
         {

@@ -95,6 +95,24 @@ extension ContainerEngine {
 
     // MARK: What is missing
 
+    /// What is new in a folder that is not here yet appears only when somebody looks: what is kept of that is searched for.
+    /// - Parameter arriving: appear by themselves.
+    func searchForNew(_ items: [RemoteItem], besides arriving: [RemoteItem]) {
+        guard mayFetch, keepsAnything else { return }
+        let appearing = Set(arriving.map(\.id))
+        let new = items.filter { item in
+            guard !item.isDeleted, case .file(let file) = item.content, file.content != nil, isKept(item) else {
+                return false
+            }
+            // In a folder that is here as a whole it is planned like everything else.
+            return folderKey(of: item.place.parent) == nil || populator.key(of: item.place.parent) != nil
+        }
+        guard !new.isEmpty else { return }
+        if new.contains(where: { !appearing.contains($0.id) }) { searchKept() }
+        // A search that runs may be past its folder, and leaves out what is just about to appear: it is looked for once more.
+        searchLater(after: Self.roomPause)
+    }
+
     /// Fetches all that is kept and is not here, beside everything else.
     func searchKept() {
         guard mayFetch, keepsAnything else { return }
