@@ -17,6 +17,7 @@ extension MountTests {
                     variables: ["UBIQUITY_PASSTHROUGH_HELPER": helper.path]
                 )
                 try a.up()
+                try a.succeed("sync")
                 // What the service reads to send it is none of what is counted here.
                 try a.setOffline(true)
                 try #expect(driver(a).hasSuffix(" kernel passthrough, by the passthrough helper"))
@@ -64,6 +65,8 @@ extension MountTests {
                     variables: ["UBIQUITY_PASSTHROUGH_HELPER": site.folder + "/none"]
                 )
                 try a.up()
+                // Until the first listing is complete, nobody can say offline what there is not.
+                try a.succeed("sync")
                 try a.setOffline(true)
                 let driver = try driver(a)
                 #expect(
