@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 package import SystemPackage
+package import UbiquityModel
 
 /// A file descriptor that is closed exactly once: by `close`, or at the end of its life.
 package struct OwnedDescriptor: ~Copyable, Sendable {
@@ -19,6 +20,15 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
     /// `openat`; the last component is never followed.
     package init(in directory: Int32, _ name: UnsafePointer<CChar>, flags: Int32, mode: UInt32 = 0) throws(Errno) {
         self.init(try checked(clinux_open_at(directory, name, flags | O_NOFOLLOW, mode)))
+    }
+
+    /// `openat` of a name.
+    package init(in directory: Int32, _ name: Name, flags: Int32, mode: UInt32 = 0) throws(Errno) {
+        self.init(
+            try name.withCString { name throws(Errno) in
+                try checked(clinux_open_at(directory, name, flags | O_NOFOLLOW, mode))
+            }
+        )
     }
 
     /// Closes and reports what the kernel says; the descriptor is gone in any case.

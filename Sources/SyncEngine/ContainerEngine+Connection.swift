@@ -63,6 +63,7 @@ extension ContainerEngine {
             if page.unknownPosition || page.head.counter < answered || synchronizer.isCloudRestored {
                 return try await listFromBeginning()
             }
+            try await learnPackages(page.items)
             try record(page)
             if !page.more { return }
         }
@@ -77,6 +78,7 @@ extension ContainerEngine {
             position = try await synchronizer.compareWithRestored { since in
                 let page = try await self.cloud.changes(self.container.id, since: since, limit: Self.listingLimit)
                 self.noteRefused(page.refused)
+                try await self.learnPackages(page.items)
                 return ListedPage(
                     items: page.items,
                     manifests: page.manifests,
@@ -97,6 +99,7 @@ extension ContainerEngine {
             for try await page in cloud.feed(container.id, since: position) {
                 if Task.isCancelled { throw CloudError.cancelled }
                 if page.unknownPosition { throw CloudError.offline("the server was restored") }
+                try await learnPackages(page.items)
                 try record(page)
             }
         } catch let error as CloudError {

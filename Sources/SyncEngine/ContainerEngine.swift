@@ -105,7 +105,13 @@ package actor ContainerEngine {
             patience: patience,
             logger: logger,
             becameWhole: { file, state in
-                relay.engine.withLock { $0 }?.noteWhole(file.key, file.placeholder.revision, state)
+                let placeholder = file.placeholder
+                relay.engine.withLock { $0 }?.noteWhole(
+                    file.key,
+                    placeholder.revision,
+                    state,
+                    isPart: placeholder.offset != nil
+                )
             },
             missed: { file, place in
                 if file.placeholder.size <= ReadAhead.smallFile { readAhead.missed(place) }
@@ -117,6 +123,8 @@ package actor ContainerEngine {
             // Before the mount shows anything.
             try replica.database.beginListing()
             try populator.load()
+            try replica.database.prunePackageIndexes()
+            try populator.packages.load()
             listing.load(try replica.database.unlisted())
         } catch {
             throw .failed("the replica cannot be read: \(error)")
@@ -341,12 +349,14 @@ package actor ContainerEngine {
         var key: InodeKey
         var revision: RevisionID
         var state: LocalState
+        /// Of a package.
+        var isPart: Bool
     }
 
     /// A dataless file has all its content: records that, unless it changed again.
-    nonisolated func noteWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState) {
+    nonisolated func noteWhole(_ key: InodeKey, _ revision: RevisionID, _ state: LocalState, isPart: Bool) {
         let isFirst = filled.withLock { filled in
-            filled.append(FilledFile(key: key, revision: revision, state: state))
+            filled.append(FilledFile(key: key, revision: revision, state: state, isPart: isPart))
             return filled.count == 1
         }
         // What becomes whole until the engine comes to it goes into the same transaction.
@@ -365,12 +375,15 @@ package actor ContainerEngine {
             if fillWatchers > 0 { filledMeanwhile[file.key] = (file.revision, file.state) }
         }
         do {
-            try replica.database.write(filled: files.map { ($0.revision, LocalEvidence($0.state)) })
+            try replica.database.write(
+                filled: files.filter { !$0.isPart }.map { ($0.revision, LocalEvidence($0.state)) }
+            )
         } catch {
             // Without the row the next look hashes the file and finds it equal.
             logger.warning("filled files are not recorded", metadata: ["why": "\(error)"])
         }
         contentWatch.grew()
+        noteFilled(packagesOf: Set(files.filter(\.isPart).map(\.revision)))
         for file in files {
             for work in tracker.waitingForContent.removeValue(forKey: file.key) ?? [] { handle(.woken(work)) }
         }

@@ -33,17 +33,19 @@ enum ItemRows {
     }
 
     private static func content(_ row: SQLRow) throws -> ItemContent {
-        switch UInt8(exactly: row.integer(5)).flatMap(ItemKind.init(rawValue:)) {
+        let kind = UInt8(exactly: row.integer(5)).flatMap(ItemKind.init(rawValue:))
+        switch kind {
         case .folder: return .folder
         case .symlink:
             guard let target = row.blob(9) else { throw row.damaged(9) }
             return .symlink(target: target)
-        case .file:
+        case .file, .package:
             return .file(
                 FileContent(
                     revision: try row.identifier(6),
                     content: try row.optionalDigest(7),
-                    size: row.integer(8)
+                    size: row.integer(8),
+                    isPackage: kind == .package
                 )
             )
         case nil: throw row.damaged(5)

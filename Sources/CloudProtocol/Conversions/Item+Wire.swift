@@ -50,7 +50,7 @@ extension ItemContent {
             }
             guard !target.contains(0) else { throw .contradiction("a symbolic link's target contains a NUL byte") }
             self = .symlink(target: target)
-        case .file:
+        case .file, .package:
             self = .file(try FileContent(wire: wire))
         case .unknown:
             throw .missing("the kind of an item")
@@ -65,7 +65,8 @@ extension FileContent {
         self.init(
             revision: try RevisionID(wire: wire.revision, "the revision"),
             content: try ContentID.optional(wire: wire.content, "the content's id"),
-            size: try checkedSize(wire.size)
+            size: try checkedSize(wire.size),
+            isPackage: wire.kind == .package
         )
     }
 }
@@ -80,7 +81,7 @@ extension WireContent {
             kind = .symlink
             self.target = Data(target)
         case .file(let file):
-            kind = .file
+            kind = file.isPackage ? .package : .file
             revision = file.revision.wire
             self.content = file.content?.wire ?? Data()
             size = file.size

@@ -233,6 +233,8 @@ private enum PlainItem {
         case (UInt64(WireKind.folder.rawValue), nil) where content == nil && size == 0: return .folder
         case (UInt64(WireKind.file.rawValue), let revision?):
             return .file(FileContent(revision: revision, content: content, size: size))
+        case (UInt64(WireKind.package.rawValue), let revision?):
+            return .file(FileContent(revision: revision, content: content, size: size, isPackage: true))
         default: return nil
         }
     }
@@ -306,7 +308,10 @@ private enum PlainItem {
         switch content {
         case .folder: bytes.appendField(Tag.contentKind, UInt64(WireKind.folder.rawValue))
         case .file(let file):
-            bytes.appendField(Tag.contentKind, UInt64(WireKind.file.rawValue))
+            bytes.appendField(
+                Tag.contentKind,
+                UInt64((file.isPackage ? WireKind.package : WireKind.file).rawValue)
+            )
             bytes.appendVarint(Tag.contentRevision)
             bytes.append(16)
             file.revision.withBytes { bytes.append(contentsOf: $0) }

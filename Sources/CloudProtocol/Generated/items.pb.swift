@@ -33,6 +33,7 @@ package nonisolated enum WireKind: SwiftProtobuf.Enum, Swift.CaseIterable {
   case file // = 1
   case folder // = 2
   case symlink // = 3
+  case package // = 4
   case UNRECOGNIZED(Int)
 
   package init() {
@@ -45,6 +46,7 @@ package nonisolated enum WireKind: SwiftProtobuf.Enum, Swift.CaseIterable {
     case 1: self = .file
     case 2: self = .folder
     case 3: self = .symlink
+    case 4: self = .package
     default: self = .UNRECOGNIZED(rawValue)
     }
   }
@@ -55,6 +57,7 @@ package nonisolated enum WireKind: SwiftProtobuf.Enum, Swift.CaseIterable {
     case .file: return 1
     case .folder: return 2
     case .symlink: return 3
+    case .package: return 4
     case .UNRECOGNIZED(let i): return i
     }
   }
@@ -65,6 +68,7 @@ package nonisolated enum WireKind: SwiftProtobuf.Enum, Swift.CaseIterable {
     .file,
     .folder,
     .symlink,
+    .package,
   ]
 
 }
@@ -246,7 +250,7 @@ package nonisolated struct WireItem: @unchecked Sendable {
 fileprivate nonisolated let _protobuf_package = "ubiquity"
 
 nonisolated extension WireKind: SwiftProtobuf._ProtoNameProviding {
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0KIND_UNKNOWN\0\u{1}KIND_FILE\0\u{1}KIND_FOLDER\0\u{1}KIND_SYMLINK\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0KIND_UNKNOWN\0\u{1}KIND_FILE\0\u{1}KIND_FOLDER\0\u{1}KIND_SYMLINK\0\u{1}KIND_PACKAGE\0")
 }
 
 nonisolated extension WireExtendedAttribute: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Replica
 package import UbiquityControl
 internal import UbiquityModel
@@ -33,11 +34,11 @@ package struct OnlyHere {
             guard let state = try replica.tree.observe(in: folder.raw, name) else { continue }
             let place = Place(parent: item, name: name)
             let row = try replica.database.synced(key: state.key).first { $0.place == place }
-            guard let row, Self.isInCloud(state, row) else {
+            guard let row, try Self.isInCloud(state, row, in: folder.raw, name) else {
                 note(path + [name])
                 continue
             }
-            guard state.kind == .folder else { continue }
+            guard row.content == .folder else { continue }
             let inner = OwnedDescriptor(try replica.tree.openPath(in: folder.raw, name))
             try look(inner, row.id, path + [name], replica)
         }
@@ -49,11 +50,20 @@ package struct OnlyHere {
     }
 
     /// Whether an item is as it was agreed on, and its content has reached the cloud.
-    private static func isInCloud(_ state: LocalState, _ row: SyncedItem) -> Bool {
+    private static func isInCloud(
+        _ state: LocalState,
+        _ row: SyncedItem,
+        in folder: Int32,
+        _ name: Name
+    ) throws -> Bool {
         guard let local = row.local, local.key == state.key else { return false }
         switch row.content {
         case .folder: return state.kind == .folder
         case .symlink: return state.kind == .symlink
+        case .file(let file) where file.isPackage:
+            guard state.kind == .folder, file.content != nil else { return false }
+            let opened = try OwnedDescriptor(in: folder, name, flags: O_RDONLY | O_DIRECTORY)
+            return local.describes(try PackageTree(folder: opened.raw, root: state).state)
         case .file(let file):
             guard state.kind == .file else { return false }
             if state.isDataless { return true }

@@ -10,6 +10,7 @@ extension UbiquityService {
                 case .file: "file"
                 case .folder: "folder"
                 case .symlink: "symlink"
+                case .package: "package"
                 }
             return DeletedReport(
                 id: item.item.id.description,

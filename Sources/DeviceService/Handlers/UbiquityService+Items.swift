@@ -44,6 +44,7 @@ extension UbiquityService {
             case .file: "file"
             case .folder: "folder"
             case .symlink: "symlink"
+            case .package: "package"
             case nil: nil
             }
         return ItemReport(

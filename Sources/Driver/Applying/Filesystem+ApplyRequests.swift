@@ -31,6 +31,18 @@ extension Filesystem {
                 let from = try failing { () throws(Errno) in try descriptor(of: source) }
                 let to = try failing { () throws(Errno) in try descriptor(of: target) }
                 return try relocation((fromParent, from, fromName), (toParent, to, toName), expecting)
+            case .replacePackage(let staged, let parent, let itemName, let expecting, let isPatient):
+                guard source.id == NodeTable.stagingID, sourceName.description == staged, target.key == parent,
+                    targetName == itemName
+                else { throw .stale }
+                let folder = try failing { () throws(Errno) in try descriptor(of: target) }
+                return try replacePackage(sourceName, parent, folder, itemName, expecting, isPatient: isPatient)
+            case .removePackage(let parent, let itemName, let expecting, let isPatient, let staged):
+                guard target.id == NodeTable.stagingID, targetName.description == staged, source.key == parent,
+                    sourceName == itemName
+                else { throw .stale }
+                let folder = try failing { () throws(Errno) in try descriptor(of: source) }
+                return try removePackage(targetName, parent, folder, itemName, expecting, isPatient: isPatient)
             case .remove, .setAttributes, nil:
                 throw .stale
             }

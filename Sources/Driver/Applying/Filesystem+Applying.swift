@@ -17,10 +17,7 @@ extension Filesystem {
         _ name: Name,
         _ expecting: Expectation
     ) throws(MutationFailure) -> MutationResult {
-        let origin = try failing { () throws(Errno) in
-            guard let seen = try look(stagingDescriptor, staged) else { throw .noSuchFileOrDirectory }
-            return Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen.sighting)
-        }
+        let origin = try stagedOrigin(staged)
         switch expecting {
         case .absent:
             try failing { () throws(Errno) in
@@ -36,6 +33,13 @@ extension Filesystem {
             }
         }
         return try result(descriptor, name)
+    }
+
+    func stagedOrigin(_ staged: Name) throws(MutationFailure) -> Origin {
+        try failing { () throws(Errno) in
+            guard let seen = try look(stagingDescriptor, staged) else { throw .noSuchFileOrDirectory }
+            return Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen.sighting)
+        }
     }
 
     func removal(
@@ -151,7 +155,7 @@ extension Filesystem {
     /// - Parameters:
     ///   - alone: whether readers hinder too.
     ///   - afterwards: what becomes of the inode; by default it has lost this name.
-    private func withHeld(
+    func withHeld(
         _ evidence: LocalEvidence,
         _ folder: InodeKey,
         _ descriptor: SharedDescriptor,

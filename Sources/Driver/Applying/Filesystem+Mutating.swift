@@ -51,6 +51,26 @@ extension Filesystem {
         case .publish(let staged, let parent, let name, let expecting):
             guard let stagedName = try? Name(staged) else { throw .stale }
             result = try publish(stagedName, parent, try folder(parent), name, expecting)
+        case .replacePackage(let staged, let parent, let name, let expecting, let isPatient):
+            guard let stagedName = try? Name(staged) else { throw .stale }
+            result = try replacePackage(
+                stagedName,
+                parent,
+                try folder(parent),
+                name,
+                expecting,
+                isPatient: isPatient
+            )
+        case .removePackage(let parent, let name, let expecting, let isPatient, let staged):
+            guard let stagedName = try? Name(staged) else { throw .stale }
+            result = try removePackage(
+                stagedName,
+                parent,
+                try folder(parent),
+                name,
+                expecting,
+                isPatient: isPatient
+            )
         case .remove(let parent, let name, let expecting, let isFolder):
             result = try removal(parent, try folder(parent), name, expecting, isFolder: isFolder)
         case .move(let fromParent, let fromName, let toParent, let toName, let expecting):
@@ -176,6 +196,18 @@ extension Filesystem {
             _ = try name.withCString { name throws(Errno) in
                 try checked(clinux_rename_at(staging.raw, staged, folder.raw, name, flags))
             }
+        case .replacePackage(let staged, let parent, let name, _, _):
+            let folder = try mountedFolder(parent, acting)
+            let staging = try wayIn(acting).staging
+            _ = try name.withCString { name throws(Errno) in
+                try checked(clinux_rename_at(staging.raw, staged, folder.raw, name, UInt32(CLINUX_RENAME_EXCHANGE)))
+            }
+        case .removePackage(let parent, let name, _, _, let staged):
+            let folder = try mountedFolder(parent, acting)
+            let staging = try wayIn(acting).staging
+            _ = try name.withCString { name throws(Errno) in
+                try checked(clinux_rename_at(folder.raw, name, staging.raw, staged, UInt32(CLINUX_RENAME_NOREPLACE)))
+            }
         case .remove(let parent, let name, _, let isFolder):
             let folder = try mountedFolder(parent, acting)
             _ = try name.withCString { name throws(Errno) in
@@ -265,7 +297,8 @@ extension Mutation {
     /// The folders in which it changes a name, or an item.
     var folders: Set<InodeKey> {
         switch self {
-        case .publish(_, let parent, _, _), .remove(let parent, _, _, _), .setAttributes(let parent, _, _, _, _, _):
+        case .publish(_, let parent, _, _), .remove(let parent, _, _, _), .setAttributes(let parent, _, _, _, _, _),
+            .replacePackage(_, let parent, _, _, _), .removePackage(let parent, _, _, _, _):
             [parent]
         case .move(let from, _, let to, _, _): [from, to]
         }
@@ -277,7 +310,7 @@ extension Mutation {
         case .publish(_, _, _, .inode(let evidence)), .remove(_, _, let evidence, _),
             .setAttributes(_, _, let evidence, _, _, _):
             evidence.key
-        case .publish(_, _, _, .absent), .move: nil
+        case .publish(_, _, _, .absent), .move, .replacePackage, .removePackage: nil
         }
     }
 

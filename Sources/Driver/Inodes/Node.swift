@@ -42,6 +42,8 @@ final class Node: Sendable {
         /// How often the engine has made it dataless: what was read of it before is not to be believed after.
         var evictions = 0
         var handles = 0
+        /// When it was last opened, by `Node.coarseTime`.
+        var lastUse: Int64 = 0
         /// Of these, the writable ones, and truncations by name that are under way.
         var writers = 0
         /// Written to since the engine last collected it.
@@ -147,6 +149,7 @@ extension Node {
             }
             if isWriting, !discards, let placeholder = state.facts.placeholder { return .needsContent(placeholder) }
             state.handles += 1
+            state.lastUse = Self.coarseTime()
             if isWriting { state.writers += 1 }
             return .admitted(state.facts)
         }

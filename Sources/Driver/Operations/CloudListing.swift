@@ -74,7 +74,7 @@ extension ItemKind {
     fileprivate var fileType: mode_t {
         switch self {
         case .file: S_IFREG
-        case .folder: S_IFDIR
+        case .folder, .package: S_IFDIR
         case .symlink: S_IFLNK
         }
     }

@@ -20,6 +20,8 @@ package protocol DeviceView: AnyObject {
     func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) throws -> [UInt8]?
     /// Where a folder is; `nil` for the root and for one that is not known.
     func place(ofFolder key: InodeKey) -> LocalPlace?
+    /// The package that a folder is, or lies in: nothing in it is an item of its own. The outermost, where one lies in another.
+    func package(around folder: InodeKey) throws -> LocalPlace?
     /// `nil` if its folder does not exist any more.
     func path(of place: LocalPlace) -> ItemPath?
 
@@ -50,6 +52,8 @@ package protocol DeviceView: AnyObject {
     // MARK: Clock and chance
 
     var now: Instant { get }
+    /// The time of day, for edit times, the age of changes, and the server's correction of clocks.
+    var wallClock: Timestamp { get }
     func newItem() -> ItemID
 
     // MARK: Acts

@@ -104,6 +104,10 @@ extension ItemTracker {
             guard row.place == local.place, !refusedMoves.contains(known.id) else { return .renameAside }
             rival = nil
         }
+        // A file is no package, whatever their bytes.
+        if let rival, candidate.synced == nil, isPackage(candidate) != (rival.content.kind == .package) {
+            return .renameAside
+        }
         return Planner.decide(
             local: candidate.local,
             synced: agreed,
@@ -112,6 +116,8 @@ extension ItemTracker {
             deletionIsLogged: candidate.deletionIsProven
         )
     }
+
+    private func isPackage(_ candidate: Candidate) -> Bool { candidate.found?.state.kind == .package }
 
     /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.
     private func successor(of state: LocalState) -> RemoteItem? {
@@ -194,7 +200,7 @@ extension ItemTracker {
             pass.manifests[content] = manifest
         }
         if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
-        if found.state.kind == .file { pass.written.append(found.place) }
+        if found.state.kind == .file || found.state.kind == .package { pass.written.append(found.place) }
     }
 
     /// Made twice, the same both times: the local item continues the cloud's.
@@ -240,7 +246,7 @@ extension ItemTracker {
     ) {
         if candidate.found == nil {
             candidate.verdict = .done
-        } else if isNew, candidate.remote == nil {
+        } else if isNew, candidate.remote == nil, !isPackage(candidate) {
             // The transfer begins in the next pass, when the others know the name.
             sends.append(PlannedSend(candidate: candidate, actions: [], isAnnouncement: true))
         } else if transferring.count >= Self.transferLimit {

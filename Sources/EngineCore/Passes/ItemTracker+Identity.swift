@@ -122,6 +122,7 @@ extension ItemTracker {
         case .file: .file
         case .folder: .folder
         case .symlink: .symlink
+        case .package: .package
         case .other: nil
         }
     }

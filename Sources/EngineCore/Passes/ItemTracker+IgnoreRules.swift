@@ -107,7 +107,7 @@ extension ItemTracker {
     ) throws -> IgnoreRuling {
         // A placeholder is an item of the cloud's. Under a name on the way nobody stays.
         guard !state.isDataless, !TransitionalName.matches(place.name) else { return .sent }
-        let isFolder = state.kind == .folder
+        let isFolder = state.kind == .folder || state.kind == .package
         if isFolder, ignoring.needed.contains(state.key) { return .sent }
         switch try rules(in: place.folder, &known) {
         case .known(let scope):

@@ -24,23 +24,44 @@ extension ItemTracker {
     ) throws {
         if let row, state == nil || row.local?.key != state?.key { try collectAbsent(row, work, into: pass) }
         guard let state else { return }
-        for row in try view.synced(key: state.key) where state.kind == .folder || state.linkCount == 1 {
+        try collectLeaving(place, state, work, into: pass)
+    }
+
+    /// What an inode is an item of ceases to be one, with all that lies in it.
+    /// - Returns: whether its contents are here, so that the cloud can do without it.
+    @discardableResult
+    func collectLeaving(_ place: LocalPlace, _ state: LocalState, _ work: Work, into pass: Pass) throws -> Bool {
+        var isWhole = true
+        for row in try view.synced(key: state.key) where state.kind != .file || state.linkCount == 1 {
+            // What has become a package goes as the folder that it was.
+            if state.kind == .package, row.content != .folder, try view.package(around: place.folder) == nil,
+                localOnlyReason(at: place) == nil
+            {
+                continue
+            }
             let candidate = pass.candidate(row.id, work)
-            if state.isDataless {
+            if state.lacksContent {
+                isWhole = false
                 candidate.synced = row
                 bringWhole(place, state, candidate)
                 continue
             }
             candidate.synced = row
-            if state.kind == .folder, try !view.populateBelow(row.id) || !isWholeBelow(row.id) {
+            if row.content == .folder, try !view.populateBelow(row.id) || !isWholeBelow(row.id) {
                 // All of it goes, or none.
+                isWhole = false
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
                 continue
             }
             candidate.remote = try view.remote(row.id)
             candidate.deletionIsProven = true
-            if state.kind == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
+            if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
+        return isWhole
+    }
+
+    private func localOnlyReason(at place: LocalPlace) -> LocalOnly.Reason? {
+        view.path(of: place).flatMap { localOnlyReason(place, $0) }
     }
 
     /// Whether all contents below a folder are here; brings what is not.

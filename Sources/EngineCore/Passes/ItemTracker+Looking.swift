@@ -17,6 +17,9 @@ extension ItemTracker {
 
     func collect(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
         try pass.visit(place, work) {
+            if let package = try view.package(around: place.folder) {
+                return try collect(place, in: package, work, into: pass)
+            }
             if IgnoreRules.isName(place.name) { try lookAtRules(at: place, work, into: pass) }
             try look(at: place, work, into: pass)
         }
@@ -73,8 +76,11 @@ extension ItemTracker {
             if let row, row.id != own.id { try collectAbsent(row, work, into: pass) }
             return
         }
-        if let row, row.local?.key == state.key {
+        if let row, row.local?.key == state.key, row.content.kind == kind(of: state) {
             return try found(row.id, place, parent, state, row, work, into: pass)
+        }
+        if state.kind == .package, let row = try view.synced(key: state.key).first(where: { $0.content == .folder }) {
+            guard try collectBecomingPackage(row, place, parent, state, work, into: pass) else { return }
         }
         if let row, let own = try view.synced(key: state.key).first(where: { $0.place == row.place }) {
             // Others have moved the one away and given its name to another, and that is here already.
@@ -346,8 +352,15 @@ extension ItemTracker {
             parent: parent,
             state: state,
             content: content,
-            attributes: ItemAttributes(modified: state.modified, mode: state.mode, extended: extended),
-            timeWasSet: state.kind != .folder || row == nil || marks.contains(.attributes)
+            attributes: ItemAttributes(
+                modified: state.kind == .package
+                    ? candidate.remote?.attributes.modified ?? state.modified : state.modified,
+                mode: state.mode,
+                extended: extended
+            ),
+            // A package's time is that of what lies in it: it says nothing that the content does not say.
+            timeWasSet: state.kind != .package
+                && (state.kind != .folder || row == nil || marks.contains(.attributes))
         )
     }
 
@@ -419,10 +432,12 @@ extension ItemTracker {
     /// Whether a whole file still has the bytes of its synced row. An inode's change time moves with its name and mode as well:
     /// then the driver's word counts, which sees every write.
     private func isUnchanged(_ state: LocalState, _ row: SyncedItem?, _ marks: LocalChange.Aspects) -> Bool {
-        guard !marks.contains(.content), let local = row?.local, !local.isDataless, local.key == state.key,
-            local.size == state.size,
+        guard !marks.contains(.content), let local = row?.local, local.key == state.key, local.size == state.size,
             local.modified == state.modified
         else { return false }
+        // Whether files in it are here or not, it is the same.
+        if let facts = state.facts { return local.changed == facts.fingerprint }
+        guard !local.isDataless else { return false }
         return local.changed == state.changed || !marks.isEmpty
     }
 

@@ -7,8 +7,6 @@ package import UbiquityModel
 package protocol EngineDevice: DeviceView, SendableMetatype {
     // MARK: Clock and chance
 
-    /// The time of day, for edit times and the server's correction of clocks.
-    var wallClock: Timestamp { get }
     func newOperation() -> OperationID
     func newRevision() -> RevisionID
 
@@ -61,6 +59,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func bring(_ arriving: [RemoteItem]) async -> [ItemID: String]
     /// New content for a file that is whole here, brought together beside the tree.
     func wholeContent(_ wanted: WantedContent) async -> WholeContent
+    /// One that is free, and that nobody guesses.
+    func newStagedName() -> String
     /// What was staged is not wanted any more.
     func discard(_ staged: String)
     /// One act, which checks that it finds what is expected.
@@ -126,6 +126,12 @@ package struct WantedFile: Sendable {
     package var state: LocalState
     /// Somebody has it open: it may be written while it is read.
     package var hasWriter: Bool
+
+    package init(place: LocalPlace, state: LocalState, hasWriter: Bool) {
+        self.place = place
+        self.state = state
+        self.hasWriter = hasWriter
+    }
 }
 
 /// Why a file could not be read.

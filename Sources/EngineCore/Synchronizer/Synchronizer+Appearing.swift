@@ -8,7 +8,7 @@ extension Synchronizer {
     func bring(_ candidates: [Candidate], _ pass: Pass) async -> [ItemID: String] {
         let arriving = candidates.compactMap { candidate -> RemoteItem? in
             guard candidate.appears, let remote = candidate.remote, case .file(let file) = remote.content,
-                file.content != nil, file.size > 0, file.size <= Device.smallArrival,
+                !file.isPackage, file.content != nil, file.size > 0, file.size <= Device.smallArrival,
                 localFolder(of: remote.place.parent, pass) != nil
             else { return nil }
             return remote

@@ -137,6 +137,11 @@ extension Synchronizer {
             return
         }
         let staged: String
+        if found.state.kind == .package, device.hasWriter(found.state.key) {
+            wait(candidate.works, forWriterOf: found.state.key)
+            candidate.verdict = .later(EngineCore.quietPeriod)
+            return
+        }
         if case .file(let file) = remote.content, !found.state.isDataless {
             guard file.content != nil else {
                 // Announced only: the old content stays until the new one is complete.
@@ -161,15 +166,18 @@ extension Synchronizer {
             guard let name = await stage(candidate, remote) else { return }
             staged = name
         }
-        let expected = Expectation.inode(LocalEvidence(found.state))
-        guard
-            let state = await perform(
-                .publish(staged: staged, parent: found.place.folder, name: found.place.name, expecting: expected),
-                path,
-                candidate,
-                staged: staged
-            )
-        else { return }
+        let evidence = LocalEvidence(found.state)
+        let (folder, name) = (found.place.folder, found.place.name)
+        let mutation =
+            found.state.kind == .package
+            ? Mutation.replacePackage(
+                staged: staged,
+                parent: folder,
+                name: name,
+                expecting: evidence,
+                isPatient: isPatient(candidate)
+            ) : Mutation.publish(staged: staged, parent: folder, name: name, expecting: .inode(evidence))
+        guard let state = await perform(mutation, path, candidate, staged: staged) else { return }
         if let old = candidate.synced, case .file(let file) = old.content {
             device.noteRevision(file.revision, of: candidate.id)
         }
@@ -188,6 +196,14 @@ extension Synchronizer {
             pass.setRow(row)
             candidate.synced = row
         }
+    }
+
+    /// Programs open the files of a package one by one: it is not replaced in the middle of that, but they cannot hold it up for ever.
+    private static var patience: Duration { .seconds(30) }
+
+    private func isPatient(_ candidate: Candidate) -> Bool {
+        guard let since = busySince[candidate.id] else { return true }
+        return device.now - since < Self.patience
     }
 
     private func move(_ candidate: Candidate, to target: Place, _ pass: Pass) async {
@@ -223,7 +239,7 @@ extension Synchronizer {
         }
         guard let state = result.state else { return }
         let place = LocalPlace(folder: folder, name: target.name)
-        if state.kind == .folder, isStill(state.key, at: place) {
+        if state.kind == .folder || state.kind == .package, isStill(state.key, at: place) {
             device.folders.move(state.key, parent: folder, name: target.name)
         }
         // Attributes that were set just before were, or will be, reported under the old name.
@@ -293,18 +309,28 @@ extension Synchronizer {
             return
         }
         let isFolder = found.state.kind == .folder
-        let mutation = Mutation.remove(
-            parent: found.place.folder,
-            name: found.place.name,
-            expecting: LocalEvidence(found.state),
-            isFolder: isFolder
-        )
+        let taken = device.newStagedName()
+        let mutation =
+            found.state.kind == .package
+            ? Mutation.removePackage(
+                parent: found.place.folder,
+                name: found.place.name,
+                expecting: LocalEvidence(found.state),
+                isPatient: isPatient(candidate),
+                staged: taken
+            )
+            : Mutation.remove(
+                parent: found.place.folder,
+                name: found.place.name,
+                expecting: LocalEvidence(found.state),
+                isFolder: isFolder
+            )
         guard await performed(mutation, path, candidate, pass) else { return }
         hurryWhoWaits(for: found.place)
         if candidate.synced == nil {
             logger.notice("a file whose content never came is taken away", metadata: ["path": "\(path)"])
         }
-        if isFolder { device.folders.remove(found.state.key) }
+        if isFolder || found.state.kind == .package { device.folders.remove(found.state.key) }
         pass.removeRow(candidate.id)
         pass.foldersTouched.insert(found.place.folder)
     }
@@ -317,6 +343,7 @@ extension Synchronizer {
             return
         }
         guard let state = await perform(found.rename(to: place.name), path, candidate) else { return }
+        if state.kind == .package { device.folders.move(state.key, parent: place.folder, name: place.name) }
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: place.name)
             // What lies in it may be items' of the folder for which it was taken.
@@ -401,6 +428,7 @@ extension Synchronizer {
         switch result {
         case .success(let result):
             staleCounts[candidate.id] = nil
+            busySince[candidate.id] = nil
             return result
         case .failure(let failure):
             if let staged { device.discard(staged) }
@@ -442,6 +470,12 @@ extension Synchronizer {
             candidate.verdict = count < 20 ? .later(Self.staleDelay) : .failed
         case .busy:
             candidate.verdict = .later(.seconds(5))
+            if candidate.found?.state.kind == .package {
+                candidate.verdict = .later(.seconds(1))
+                if busySince[candidate.id] == nil { busySince[candidate.id] = device.now }
+                // Whoever only reads in it is waited for.
+                if let key = candidate.found?.state.key, !device.hasWriter(key) { return }
+            }
             behindWriters.formUnion(candidate.works)
             if let key = candidate.found?.state.key { waitingForClose[key, default: []].formUnion(candidate.works) }
         case .notEmpty:
@@ -484,7 +518,7 @@ extension Synchronizer {
         }
         pass.setRow(SyncedItem(remote, local: LocalEvidence(state)))
         pass.foldersTouched.insert(place.folder)
-        if state.kind == .file { pass.written.append(place) }
+        if state.kind == .file || state.kind == .package { pass.written.append(place) }
     }
 
     /// A program may have renamed or removed a folder in the moment since it came there, and has said so already.

@@ -172,9 +172,10 @@ extension Synchronizer {
             return nil
         }
         let place = LocalPlace(folder: folder, name: name)
-        if state.kind == .folder {
+        if state.kind == .folder || state.kind == .package {
             device.folders.move(state.key, parent: place.folder, name: name)
-        } else {
+        }
+        if state.kind != .folder {
             tracker.moves[state.key] = place
         }
         var row = row

@@ -196,12 +196,22 @@ extension Synchronizer {
             device.wake(candidate.works, whenFree: path)
             return .later(.seconds(30))
         }
+        if found.state.kind == .package { return packageWait(candidate, found.state) }
         let age = age(of: found.state)
         if device.hasWriter(found.state.key), age < EngineCore.quietPeriod {
             waitingForClose[found.state.key, default: []].formUnion(candidate.works)
             return .later(EngineCore.quietPeriod - age)
         }
         return databaseWait(found.place)
+    }
+
+    /// A change of a package is complete when nothing in it has changed for a while, and nobody is about to (semantics section 5).
+    private func packageWait(_ candidate: Candidate, _ state: LocalState) -> Verdict? {
+        let rest = tracker.quietRest(of: state)
+        if rest > .zero { return .later(rest) }
+        guard device.hasWriter(state.key) else { return nil }
+        waitingForClose[state.key, default: []].formUnion(candidate.works)
+        return .later(EngineCore.quietPeriod)
     }
 
     /// SQLite's files go together, when none has a writable handle and all have been quiet for a while.

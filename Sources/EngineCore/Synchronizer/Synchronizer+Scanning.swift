@@ -87,6 +87,8 @@ extension Synchronizer {
                         if extent == .everything { withdrawDeletion(of: state.key, row) }
                         try compare(state, row, at: LocalPlace(folder: key, name: name))
                     }
+                    // Nothing in it is an item, but whoever changes something there changes it.
+                    if state.kind == .package { device.folders.insert(state.key, parent: key, name: name) }
                     if state.kind == .folder {
                         device.folders.insert(state.key, parent: key, name: name)
                         folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))

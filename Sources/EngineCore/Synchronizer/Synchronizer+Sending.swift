@@ -167,7 +167,8 @@ extension Synchronizer {
             let file = FileContent(
                 revision: revision(candidate, read.content, size: read.state.size),
                 content: read.content,
-                size: read.state.size
+                size: read.state.size,
+                isPackage: read.state.kind == .package
             )
             return (.file(file), read.manifest)
         }
@@ -429,7 +430,9 @@ extension Synchronizer {
         candidate.synced = row
         pass.setRow(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
-        if found.state.kind == .file, !found.state.isDataless { pass.written.append(found.place) }
+        if found.state.kind == .file && !found.state.isDataless || found.state.kind == .package {
+            pass.written.append(found.place)
+        }
         if case .file? = operation.action.content {
             tracker.sending[candidate.id] = nil
             tracker.refusedRevisions.remove(candidate.id)

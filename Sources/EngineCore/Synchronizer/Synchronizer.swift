@@ -30,6 +30,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var uploaded: [LocalPlace: ReadContent] = [:]
     /// How often in a row an item was not as expected when it was to be changed.
     var staleCounts: [ItemID: Int] = [:]
+    /// Since when a package could not be changed because programs were using it.
+    var busySince: [ItemID: Instant] = [:]
     /// Folders that another inode has gone on as: what lay in them is looked at when they have come to rest.
     var continuedFolders: Set<ItemID> = []
     /// How often in a row a move was refused because the name is another's that is itself on the move.
@@ -95,6 +97,7 @@ package final class Synchronizer<Device: EngineDevice> {
 
     package func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
+        if isOfPackage(change) { return }
         logReplacingRename(change)
         tracker.ignoring.note(change)
         let place = LocalPlace(folder: change.parent, name: change.name)

@@ -30,6 +30,7 @@ extension CommitRules {
             guard (existing.content == .folder) == (incoming.content == .folder) else {
                 return .answer(.invalid("an item that is a folder never becomes anything else"))
             }
+            if let refusal = refusal(of: incoming.content, for: existing) { return .answer(refusal) }
             var item = existing
             item.isDeleted = false
             item.place = place
@@ -48,11 +49,13 @@ extension CommitRules {
         _ content: FileContent,
         _ attributes: ItemAttributes
     ) throws(View.Failure) -> CommitDecision {
-        let announced = ItemContent.file(FileContent(revision: content.revision, content: nil, size: content.size))
+        var announced = content
+        announced.content = nil
+        let announcement = ItemContent.file(announced)
         if var existing = try view.item(id) {
             if existing.isDeleted { return .answer(.noSuchItem) }
-            guard existing.isAnnounced, existing.content != announced else { return .answer(.committed(existing)) }
-            existing.content = announced
+            guard existing.isAnnounced, existing.content != announcement else { return .answer(.committed(existing)) }
+            existing.content = announcement
             existing.attributes = attributes
             return .change(CommitChange(item: existing))
         }
@@ -60,7 +63,7 @@ extension CommitRules {
         let item = RemoteItem(
             id: id,
             place: place,
-            content: announced,
+            content: announcement,
             attributes: attributes,
             position: 0,
             author: context.device,
@@ -74,6 +77,7 @@ extension CommitRules {
         guard existing.content != .folder, incoming.content != .folder else {
             return .answer(.invalid("a folder has no content to edit"))
         }
+        if let refusal = refusal(of: incoming.content, for: existing) { return .answer(refusal) }
         if let answer = try answerToKnownRevision(of: incoming, for: existing) { return .answer(answer) }
         if existing.isDeleted { return try editDeleted(existing, base: base, incoming) }
         if existing.isAnnounced { return try editAnnounced(existing, base: base, incoming) }
@@ -263,6 +267,12 @@ extension CommitRules {
             device: context.device,
             name: item.place.name
         )
+    }
+
+    /// A version of an item does not say whether it is a package's: all of an item's are, or none.
+    private func refusal(of content: ItemContent, for existing: RemoteItem) -> OperationOutcome? {
+        guard (content.kind == .package) != (existing.content.kind == .package) else { return nil }
+        return .invalid("an item that is a package never becomes anything else")
     }
 
     /// Why the content cannot be committed; `nil` if it can.

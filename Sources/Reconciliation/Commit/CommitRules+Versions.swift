@@ -76,7 +76,16 @@ extension CommitRules {
     }
 
     private func put(_ version: ItemVersion, into item: inout RemoteItem, edited: Timestamp) {
-        item.content = .file(FileContent(revision: version.revision, content: version.content, size: version.size))
+        // Contents of files and of packages never meet in one item.
+        let isPackage = item.content.kind == .package
+        item.content = .file(
+            FileContent(
+                revision: version.revision,
+                content: version.content,
+                size: version.size,
+                isPackage: isPackage
+            )
+        )
         item.attributes.modified = version.modified
         item.edited = edited
     }

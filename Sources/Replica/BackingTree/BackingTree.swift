@@ -112,7 +112,9 @@ package final class BackingTree: Sendable {
     }
 
     /// The target of the link behind an `O_PATH` descriptor.
-    package func readLink(descriptor: Int32) throws(Errno) -> [UInt8] { try Self.target(descriptor, "") }
+    package func readLink(descriptor: Int32) throws(Errno) -> [UInt8] { try Self.target(descriptor: descriptor) }
+
+    static func target(descriptor: Int32) throws(Errno) -> [UInt8] { try target(descriptor, "") }
 
     private static func target(_ directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) -> [UInt8] {
         var result: Int64 = 0

@@ -16,7 +16,7 @@ package enum InodeMode {
         if privileged ?? isPrivileged { return mode }
         switch kind {
         case .file: return mode | 0o600
-        case .folder: return mode | 0o700
+        case .folder, .package: return mode | 0o700
         case .symlink, .other: return mode
         }
     }

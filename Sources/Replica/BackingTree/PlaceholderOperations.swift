@@ -18,7 +18,7 @@ package enum PlaceholderOperations {
     /// - Returns: its state, and the extended attributes for which the disk has no room.
     package static func create(
         in directory: Int32,
-        name: String,
+        name: UnsafePointer<CChar>,
         _ placeholder: Placeholder,
         extended: [[UInt8]: [UInt8]] = [:]
     ) throws(Errno) -> (state: LocalState, refused: [[UInt8]]) {

@@ -61,17 +61,21 @@ enum ItemColumns {
     }
 
     private static func content(_ row: SQLRow) -> ItemContent? {
-        switch UInt8(exactly: row.integer(3)).flatMap(ItemKind.init(rawValue:)) {
+        let kind = UInt8(exactly: row.integer(3)).flatMap(ItemKind.init(rawValue:))
+        switch kind {
         case .folder: return .folder
         case .symlink: return row.blob(7).map { .symlink(target: $0) }
-        case .file:
+        case .file, .package:
+            let isPackage = kind == .package
             let size = row.integer(6)
             guard let revision = row.identifier(4, RevisionKindTag.self), size >= 0 else { return nil }
             guard let bytes = row.bytes(5) else {
-                return .file(FileContent(revision: revision, content: nil, size: size))
+                return .file(FileContent(revision: revision, content: nil, size: size, isPackage: isPackage))
             }
             // One that cannot be read is not one that has not come yet.
-            return ContentID(bytes: bytes).map { .file(FileContent(revision: revision, content: $0, size: size)) }
+            return ContentID(bytes: bytes).map {
+                .file(FileContent(revision: revision, content: $0, size: size, isPackage: isPackage))
+            }
         case nil: return nil
         }
     }

@@ -24,6 +24,7 @@ enum Schema {
             try database.execute(sql: keepingColumns)
             try RangesTable.count(database)
         }
+        if version < 5 { try database.execute(sql: packageTables) }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -103,5 +104,11 @@ enum Schema {
         ALTER TABLE ranges ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX syncedContent ON synced (ifnull(used, localChanged), id, size, isDataless, kind)
             WHERE isDataless = 0 AND kind = 1;
+        """
+
+    /// Since version 5. What packages are made of, by their contents: what their folders are made from without asking anybody.
+    private static let packageTables = """
+        CREATE TABLE packageIndexes (content BLOB NOT NULL UNIQUE, entries BLOB NOT NULL) STRICT;
+        CREATE INDEX syncedPackages ON synced (revision) WHERE kind = 4;
         """
 }

@@ -106,8 +106,8 @@ private enum ContentTable {
     static let part = "SELECT CAST(total(r.bytes) AS INTEGER) \(isPart) AND s.inode = ?"
 
     static let missing = """
-        SELECT r.id, r.parent, r.name, r.size, r.revision, r.content FROM remote AS r LEFT JOIN synced AS s ON s.id = r.id
-        WHERE NOT r.deleted AND r.kind = 1 AND r.content IS NOT NULL AND (s.id IS NULL OR s.isDataless = 1)
+        SELECT r.id, r.parent, r.name, r.size, r.revision, r.content, r.kind FROM remote AS r LEFT JOIN synced AS s ON s.id = r.id
+        WHERE NOT r.deleted AND r.kind IN (1, 4) AND r.content IS NOT NULL AND (s.id IS NULL OR s.isDataless = 1)
 
         """
 
@@ -129,7 +129,8 @@ private enum ContentTable {
             let revision = row.identifier(4, RevisionKindTag.self),
             let content = row.bytes(5).flatMap({ ContentID(bytes: $0) })
         else { throw ReplicaError.corrupted("a row of the state database") }
-        let file = FileContent(revision: revision, content: content, size: row.integer(3))
+        let isPackage = row.integer(6) == Int64(ItemKind.package.rawValue)
+        let file = FileContent(revision: revision, content: content, size: row.integer(3), isPackage: isPackage)
         return MissingContent(id: try row.item(), place: Place(parent: parent, name: name), file: file)
     }
 }

@@ -117,7 +117,7 @@ package final class Staging: Sendable {
     private static func partName(_ revision: RevisionID) -> String { "\(revision).part" }
 
     /// 64 random bits: nobody guesses it, and it never meets another one.
-    private static func freshName() -> String {
+    package static func freshName() -> String {
         let digits = String(UInt64.random(in: .min ... .max), radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }

@@ -173,6 +173,8 @@ extension SimDevice: EngineDevice {
         )
     }
 
+    func newStagedName() -> String { "taken-\(world.random.next())" }
+
     func discard(_ staged: String) {
         if !isDead, let number = machine.disk.staging.removeValue(forKey: staged) { machine.disk[number] = nil }
     }

@@ -10,6 +10,12 @@ extension SimDevice {
         switch mutation {
         case .publish(let staged, let parent, let name, let expecting):
             return try publish(staged, LocalPlace(folder: parent, name: name), expecting)
+        case .replacePackage(let staged, let parent, let name, let expecting, _):
+            return try publish(staged, LocalPlace(folder: parent, name: name), .inode(expecting))
+        case .removePackage(let parent, let name, let expecting, _, _):
+            _ = try held(LocalPlace(folder: parent, name: name), expecting)
+            machine.disk.unlink(LocalPlace(folder: parent, name: name), machine.timeOfDay)
+            return MutationResult(state: nil)
         case .remove(let parent, let name, let expecting, let isFolder):
             let number = try held(LocalPlace(folder: parent, name: name), expecting)
             guard let inode = machine.disk[number], (inode.kind == .folder) == isFolder else { throw .stale }

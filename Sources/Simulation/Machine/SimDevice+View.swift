@@ -34,6 +34,9 @@ extension SimDevice: DeviceView {
         folders.entry(key).map { LocalPlace(folder: $0.parent, name: $0.name) }
     }
 
+    /// What lies in a simulated package is its content: there are no places in it.
+    func package(around folder: InodeKey) throws -> LocalPlace? { nil }
+
     func path(of place: LocalPlace) -> ItemPath? { folders.path(of: place.folder)?.appending(place.name) }
 
     func synced(_ id: ItemID) throws -> SyncedItem? { machine.database.synced[id] }

@@ -8,6 +8,8 @@ struct SimNote: CustomStringConvertible {
         switch mutation {
         case .publish(_, _, let name, let expecting):
             description = expecting == .absent ? "puts \(name) there" : "replaces \(name)"
+        case .replacePackage(_, _, let name, _, _): description = "exchanges \(name)"
+        case .removePackage(_, let name, _, _, _): description = "takes \(name) away"
         case .remove(_, let name, _, _): description = "takes \(name) away"
         case .move(_, let name, _, let target, _): description = "moves \(name) to \(target)"
         case .setAttributes(_, let name, _, _, _, _): description = "sets attributes of \(name)"

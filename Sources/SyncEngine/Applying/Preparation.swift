@@ -5,7 +5,8 @@ import UbiquityModel
 
 extension ContainerEngine {
     /// Before a folder can be looked into, it is known if all in it is in the cloud only.
-    func stage(_ remote: RemoteItem) throws -> String {
+    func stage(_ remote: RemoteItem) async throws -> String {
+        if case .file(let file) = remote.content, file.isPackage { return try await stagePackage(remote, file) }
         // Nothing with content: to wake another thread for it, and be woken by that, takes as long.
         let staged = try Preparation.stage(remote, in: replica)
         if remote.content == .folder, let key = try? replica.staging.observe(staged).key {
@@ -34,6 +35,8 @@ enum Preparation {
             var times = [time, time]
             _ = utimensat(replica.staging.descriptor, name, &times, AT_SYMLINK_NOFOLLOW)
             return name
+        case .file(let file) where file.isPackage:
+            return try PackageStaging.stage(remote, file, in: replica).name
         case .file(let file) where file.size == 0 && file.content != nil:
             let staged = StagedContent(try replica.staging.makeFile())
             try staged.complete(size: 0, attributes: remote.attributes)

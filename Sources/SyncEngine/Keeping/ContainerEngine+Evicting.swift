@@ -17,7 +17,7 @@ extension ContainerEngine {
         // Before the look: what becomes whole after it is in here.
         let coming = host.filler.coming()
         recordFilled()
-        let items = try walk(path).filter { $0.state.kind == .file }
+        let items = try walk(path).filter { $0.state.kind == .file || $0.state.kind == .package }
         let end = ContinuousClock.now + Self.closingTime
         for item in items {
             while mount?.isOpen(item.state.key) ?? false, ContinuousClock.now < end {
@@ -46,7 +46,9 @@ extension ContainerEngine {
         var outcomes: [EvictOutcome] = []
         var candidates: [(item: Resolved, row: SyncedItem, file: FileContent)] = []
         for item in items {
-            if item.state.isDataless, !coming.contains(item.state.key), !isPartlyHere(item) {
+            if item.state.kind == .package {
+                outcomes.append(await evictPackage(item))
+            } else if item.state.isDataless, !coming.contains(item.state.key), !isPartlyHere(item) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
             } else if let (reason, isTemporary) = refusal(item) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary))
@@ -64,7 +66,7 @@ extension ContainerEngine {
     static let isOpen = "open"
     static let isClaimed = "claimed by a program"
     static let unconfirmed = "cannot be confirmed to be in the cloud (offline)"
-    private static let changed = "changed meanwhile"
+    static let changed = "changed meanwhile"
     private static let unsent = "not yet uploaded"
 
     /// The kernel says of a file that was closed that it was, but a moment later.
@@ -79,7 +81,7 @@ extension ContainerEngine {
         return status.blocks > 8
     }
 
-    private func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
+    func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
         if let reason = localOnlyReason(item) {
             return ("stays on this device: \(reason.description)", false)
         }
@@ -91,8 +93,10 @@ extension ContainerEngine {
             guard placeholder.revision == file.revision, local.key == item.state.key else {
                 return ("about to change", true)
             }
-        } else if local != LocalEvidence(item.state)
-            || (core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil)
+        } else if item.state.kind == .package
+            ? !local.describes(item.state)
+            : local != LocalEvidence(item.state)
+                || (core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil)
         {
             return (Self.unsent, true)
         }

@@ -189,7 +189,7 @@ extension ContainerEngine {
     /// - Returns: whether to go on with others.
     private func bringKept(_ place: LocalPlace, isPinned: Bool) async -> Bool {
         guard mayFetch else { return false }
-        guard let state = (try? observe(place)) ?? nil, state.isDataless else { return true }
+        guard let state = (try? observe(place)) ?? nil, state.lacksContent else { return true }
         guard hasRoom(for: state.size, isPinned: isPinned) else { return false }
         keeping.room.underWay = Sizes.sum(keeping.room.underWay, state.size)
         let error = await bringHere(place)

@@ -40,7 +40,9 @@ struct MissingWalk: Sendable {
         return group
     }
 
-    private static func isSmall(_ missing: MissingContent) -> Bool { missing.file.size <= ReadAhead.smallFile }
+    private static func isSmall(_ missing: MissingContent) -> Bool {
+        !missing.file.isPackage && missing.file.size <= ReadAhead.smallFile
+    }
 
     /// To the next page that has something in it.
     private func advanced() throws -> MissingWalk {

@@ -32,7 +32,7 @@ extension ContainerEngine {
         let arriving = try prepareForChanges(record.answered.filter { !recorded.contains($0.id) })
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
-            let durable = Self.makeDurable(record.written, record.folders, replica)
+            let durable = Self.makeDurable(record.written, record.folders, changes, replica)
             if durable {
                 try replica.database.apply(changes, remote: record.answered, manifests: record.manifests)
                 try replica.deletions.remove(record.deletions.map { .item($0) })
@@ -48,15 +48,23 @@ extension ContainerEngine {
         }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
+        for row in changes.upserts where row.content.kind == .package { await referToNewRevision(row) }
         noteArrived(arriving)
         fetchAppeared(changes.upserts)
         contentWatch.grew()
         if !changes.removals.isEmpty { roomMade() }
     }
 
-    private static func makeDurable(_ written: [LocalPlace], _ folders: Set<InodeKey>, _ replica: Replica) -> Bool {
+    private static func makeDurable(
+        _ written: [LocalPlace],
+        _ folders: Set<InodeKey>,
+        _ changes: SyncedChanges,
+        _ replica: Replica
+    ) -> Bool {
+        // Of packages, all that lies in them.
+        let hasPackages = changes.upserts.contains { $0.content.kind == .package }
         do throws(Errno) {
-            guard written.count + folders.count <= fewFiles,
+            guard !hasPackages, written.count + folders.count <= fewFiles,
                 let opened = open(written, folders.union(written.map(\.folder)), replica)
             else {
                 try replica.tree.synchronize()

@@ -63,7 +63,8 @@ extension EngineView: EngineDevice {
     func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
         let opened = try replica.tree.openFolder(key: folder)
         for name in try replica.tree.names(in: opened.raw) {
-            try body(name, (try? replica.tree.observe(in: opened.raw, name)) ?? nil)
+            let state = (try? replica.tree.observe(in: opened.raw, name)) ?? nil
+            try body(name, (try? seen(state, in: opened.raw, name)) ?? nil)
         }
     }
 
@@ -83,6 +84,7 @@ extension EngineView: EngineDevice {
     }
 
     func discard(_ staged: String) {
+        stagedPackages[staged] = nil
         let staging = replica.staging
         BlockingPool.shared.submit { try? staging.remove(staged) }
     }
@@ -97,7 +99,7 @@ extension EngineView: EngineDevice {
             mount.apply(mutation) { continuation.resume(returning: $0) }
         }
         claims.end(token)
-        return result
+        return translated(result, of: mutation)
     }
 
     nonisolated(nonsending) func perform(
@@ -109,10 +111,10 @@ extension EngineView: EngineDevice {
         var results = await withCheckedContinuation { continuation in
             mount.apply(mutations) { continuation.resume(returning: $0) }
         }[...]
-        return tokens.map { token in
+        return zip(acts, tokens).map { act, token in
             guard let token else { return nil }
             claims.end(token)
-            return results.popFirst() ?? .failure(.stale)
+            return translated(results.popFirst() ?? .failure(.stale), of: act.0)
         }
     }
 
@@ -126,7 +128,10 @@ extension EngineView: EngineDevice {
 
     // MARK: Programs
 
-    func hasWriter(_ key: InodeKey) -> Bool { mount?.hasWriter(key) ?? false }
+    func hasWriter(_ key: InodeKey) -> Bool {
+        guard let mount else { return false }
+        return mount.hasWriter(key) || (packageFiles[key] ?? []).contains { mount.hasWriter($0) }
+    }
     func collectDirty(_ key: InodeKey) { mount?.collectDirty(key) }
     func mayRead(_ path: ItemPath) -> Bool { claims.engineMay(read: path) }
 
@@ -155,6 +160,21 @@ extension EngineView: EngineDevice {
     private static var filesInARow: Int { 16 }
 
     nonisolated(nonsending) func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
+        let packages = files.filter { $0.state.kind == .package }
+        guard !packages.isEmpty else { return await readFiles(files) }
+        var read = await readFiles(files.filter { $0.state.kind != .package })[...]
+        var results: [Result<ReadContent, ReadFailure>] = []
+        for file in files {
+            if file.state.kind == .package {
+                results.append(await engine?.readSmallPackage(file) ?? .failure(.changed))
+            } else {
+                results.append(read.popFirst() ?? .failure(.changed))
+            }
+        }
+        return results
+    }
+
+    nonisolated(nonsending) private func readFiles(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
         let uploader = uploader
         let share = max(1, min(Self.filesInARow, files.count / Self.readers))
         var parts = stride(from: 0, to: files.count, by: share).makeIterator()

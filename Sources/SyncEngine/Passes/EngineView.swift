@@ -25,8 +25,16 @@ final class EngineView: DeviceView {
 
     /// While a pass runs.
     var keepsFolder = false {
-        didSet { lastFolder = nil }
+        didSet {
+            lastFolder = nil
+            packageFiles = [:]
+        }
     }
+    let packages: PackageTable
+    /// The files of the packages that a pass has looked at.
+    var packageFiles: [InodeKey: [InodeKey]] = [:]
+    /// What packages look like that are ready to be published, by the names under which they are staged.
+    var stagedPackages: [String: LocalState] = [:]
     private var lastFolder: (key: InodeKey, folder: OwnedFile)?
 
     init(
@@ -40,6 +48,7 @@ final class EngineView: DeviceView {
     ) {
         self.container = container
         self.replica = replica
+        packages = populator.packages
         self.populator = populator
         self.cloud = cloud
         self.uploader = uploader
@@ -52,11 +61,14 @@ final class EngineView: DeviceView {
     var rootKey: InodeKey { replica.tree.rootKey }
 
     func observe(_ place: LocalPlace) throws -> LocalState? {
-        try unlessGone { () throws(Errno) in
-            try withFolder(place.folder) { folder throws(Errno) in
-                try replica.tree.observe(in: folder, place.name)
-            }
-        } ?? nil
+        do {
+            let folder = try openFolder(place.folder)
+            defer { withExtendedLifetime(folder) {} }
+            let state = try replica.tree.observe(in: folder.descriptor, place.name)
+            return try seen(state, in: folder.descriptor, place.name)
+        } catch .noSuchFileOrDirectory as Errno, .stale as Errno {
+            return nil
+        }
     }
 
     func target(of place: LocalPlace) throws -> [UInt8]? {

@@ -197,6 +197,7 @@ extension ContainerEngine {
         do throws(CloudError) {
             if Task.isCancelled { throw .cancelled }
             page = try await cloud.children(container.id, of: question.folders, after: question.after)
+            try await learnPackages(page.items)
         } catch {
             listing.failed(question)
             return error

@@ -49,11 +49,13 @@ final class Populator: Sendable {
     private let state = Mutex(State())
     private let replica: Replica
     let known: KnownRevisions
+    let packages: PackageTable
     private let logger: Logger
 
     init(replica: Replica, known: KnownRevisions, logger: Logger) {
         self.replica = replica
         self.known = known
+        packages = PackageTable(replica: replica)
         self.logger = logger
     }
 
@@ -199,23 +201,35 @@ final class Populator: Sendable {
         if case .file(let file) = remote.content { known.note(file.revision, of: remote.id) }
         let parent = try replica.tree.openFolder(key: folder)
         try keepTime(of: folder, parent)
-        let staged = try Preparation.stage(remote, in: replica)
+        let staged = try stage(remote)
         let (from, to) = (replica.staging.descriptor, parent.raw)
         do throws(Errno) {
             _ = try name.withCString { name throws(Errno) in
-                try checked(clinux_rename_at(from, staged, to, name, UInt32(CLINUX_RENAME_NOREPLACE)))
+                try checked(clinux_rename_at(from, staged.name, to, name, UInt32(CLINUX_RENAME_NOREPLACE)))
             }
         } catch {
-            try? replica.staging.remove(staged)
+            try? replica.staging.remove(staged.name)
             throw error
         }
-        guard let made = try replica.tree.observe(in: to, name) else { throw .noSuchFileOrDirectory }
+        guard var made = try replica.tree.observe(in: to, name) else { throw .noSuchFileOrDirectory }
+        if let package = staged.package {
+            made = package
+            replica.folders.insert(made.key, parent: folder, name: name)
+        }
         if made.kind == .folder {
             replica.folders.insert(made.key, parent: folder, name: name)
             folderAppeared(made.key, remote.id)
         }
         let entry = Made(remote: remote, state: made, place: LocalPlace(folder: folder, name: name))
         state.withLock { $0.made.append(entry) }
+    }
+
+    private func stage(_ remote: RemoteItem) throws(Errno) -> (name: String, package: LocalState?) {
+        guard case .file(let file) = remote.content, file.isPackage else {
+            return (try Preparation.stage(remote, in: replica), nil)
+        }
+        let staged = try PackageStaging.stage(remote, file, in: replica)
+        return (staged.name, staged.state)
     }
 
     // MARK: Writing it down

@@ -19,7 +19,7 @@ extension ContainerEngine {
         _ path: ItemPath,
         progress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(EngineError) {
-        let wanted = try walk(path, populating: true).filter { $0.state.isDataless }
+        let wanted = try walk(path, populating: true).filter(\.state.lacksContent)
         let total = Sizes.sum(wanted.lazy.map(\.state.size))
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
         var failures: [(ItemPath, FillError)] = []
@@ -63,6 +63,10 @@ extension ContainerEngine {
         Task {
             let error = await self.bringHere(place)
             self.tracker.fetching.remove(key)
+            if error == nil, (try? self.observe(place))??.kind == .package {
+                // A file that becomes whole tells of it, which a package's file does not in the package's name.
+                for work in self.tracker.waitingForContent.removeValue(forKey: key) ?? [] { self.handle(.woken(work)) }
+            }
             guard let error, !error.isPassing, (try? self.observe(place))??.key == key else { return }
             self.logger.warning(
                 "content cannot be fetched",
@@ -76,6 +80,7 @@ extension ContainerEngine {
     /// Opens the file through the mount, as a program would, so that the driver, its readers and this share one view of what is
     /// here.
     func bringHere(_ place: LocalPlace) async -> FillError? {
+        if (try? observe(place))??.kind == .package { return await bringPackageHere(place) }
         guard let mount, let path = path(of: place) else { return .gone }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes
         let opened = try? await BlockingPool.shared.run { () -> Int32 in

@@ -38,8 +38,12 @@ extension ContainerEngine {
                 let place = LocalPlace(folder: replica.tree.rootKey, name: try Name("root"))
                 return Resolved(path: path, place: place, state: state)
             }
+            if let package = try package(on: path) { return try resolveHere(package) }
             let folder = try replica.tree.openFolder(at: path.parent)
-            guard let state = try replica.tree.observe(in: folder.raw, name) else { throw EngineError.notFound(path) }
+            let plain = try replica.tree.observe(in: folder.raw, name)
+            guard let state = try tracker.view.seen(plain, in: folder.raw, name) else {
+                throw EngineError.notFound(path)
+            }
             let place = LocalPlace(folder: try InodeKey(descriptor: folder.raw), name: name)
             let row = try row(of: place, state)
             return Resolved(
@@ -56,6 +60,18 @@ extension ContainerEngine {
         } catch {
             throw .failed("\(path): \(error)")
         }
+    }
+
+    /// A package on the way to a path: what lies in it is no item, so that what is asked of it is asked of the package.
+    private func package(on path: ItemPath) throws -> ItemPath? {
+        for count in 1..<max(1, path.names.count) where populator.packages.maybePackage(path.names[count - 1]) {
+            let above = ItemPath(Array(path.names.prefix(count)))
+            let folder = try replica.tree.openFolder(at: above.parent)
+            let name = path.names[count - 1]
+            let plain = try replica.tree.observe(in: folder.raw, name)
+            if try tracker.view.seen(plain, in: folder.raw, name)?.kind == .package { return above }
+        }
+        return nil
     }
 
     private func row(of place: LocalPlace, _ state: LocalState) throws -> SyncedItem? {
@@ -116,7 +132,7 @@ extension ContainerEngine {
     }
 
     private func status(ofCloudOnly remote: RemoteItem, _ path: ItemPath) -> ItemStatus {
-        let isFile = remote.content.kind == .file
+        let isFile = remote.content.revision != nil
         return ItemStatus(
             path: path,
             kind: remote.content.kind,
@@ -169,6 +185,7 @@ extension ContainerEngine {
             case .file: .file
             case .folder: .folder
             case .symlink: .symlink
+            case .package: .package
             case .other: nil
             }
         let localOnly = localOnlyReason(item)?.description
@@ -185,7 +202,8 @@ extension ContainerEngine {
         }
         let state = state(of: item, isLocalOnly: reason != nil, transfer: transfer)
         let here = localBytes(item, open)
-        var percent = Sizes.percent(here, of: item.state.size)
+        let size = item.state.facts?.bytes ?? item.state.size
+        var percent = Sizes.percent(here, of: size)
         if let transfer, transfer.bytesTotal > 0 {
             percent = Sizes.percent(transfer.bytesDone, of: transfer.bytesTotal)
         }
@@ -198,7 +216,7 @@ extension ContainerEngine {
             state: state,
             conflictCount: item.remote?.conflicts.count ?? 0,
             percent: percent,
-            sizeBytes: item.state.size,
+            sizeBytes: size,
             localBytes: here,
             revision: revision,
             isPinned: item.row.map { isPinned($0) } ?? false,
@@ -229,6 +247,7 @@ extension ContainerEngine {
     }
 
     private func localBytes(_ item: Resolved, _ open: PlaceholderFile?) -> Int64 {
+        if let facts = item.state.facts { return facts.localBytes }
         guard item.state.kind == .file else { return 0 }
         guard let placeholder = item.state.placeholder else { return item.state.size }
         if let open { return open.present.count }
@@ -242,7 +261,7 @@ extension ContainerEngine {
         if transfer?.direction == .upload { return .uploading }
         if isUnsent(item) { return .waiting }
         if transfer?.direction == .download { return .downloading }
-        if item.state.isDataless { return .dataless }
+        if item.state.lacksContent { return .dataless }
         if let row = item.row, let remote = item.remote, !Planner.sameContent(row.content, remote.content) {
             return .downloaded
         }
@@ -252,6 +271,7 @@ extension ContainerEngine {
     private func isUnsent(_ item: Resolved) -> Bool {
         guard let row = item.row, let local = row.local else { return true }
         if local.key != item.state.key { return true }
+        if item.state.kind == .package, !local.describes(item.state) { return true }
         if item.state.kind == .file, !item.state.isDataless,
             local.size != item.state.size || local.modified != item.state.modified
         {

@@ -24,6 +24,7 @@ extension ContainerEngine {
                 of: id,
                 expecting: file.state,
                 hasWriter: file.hasWriter,
+                dataless: try await datalessParts(of: file),
                 token: token
             )
             verdict = .again

@@ -88,6 +88,7 @@ struct Uploader: Sendable {
         of item: ItemID,
         expecting state: LocalState,
         hasWriter: Bool,
+        dataless: DatalessParts = DatalessParts(),
         token: UInt64
     ) async throws(UploadError) -> ReadContent {
         let batches = AsyncStream<[(ChunkID, [UInt8])]>.makeStream()
@@ -107,17 +108,7 @@ struct Uploader: Sendable {
                 batch = []
                 bytesInBatch = 0
             }
-            let outcome = Self.read(
-                place,
-                expecting: state,
-                hasWriter: hasWriter,
-                replica: replica,
-                key: key,
-                openFolder: { () throws(Errno) in OwnedFile(try replica.tree.openFolder(key: place.folder)) },
-                former: former,
-                // This thread, which waits for it, is none of the pool's.
-                beside: { BlockingPool.shared.submit($0) }
-            ) { id, bytes in
+            func take(_ id: ChunkID, _ bytes: UnsafeRawBufferPointer) throws {
                 if isStopped.withLock({ $0 }) { throw UploadError.changed }
                 if known.contains(id) {
                     meter.advance(token, by: Int64(bytes.count))
@@ -127,6 +118,30 @@ struct Uploader: Sendable {
                 bytesInBatch += bytes.count
                 if bytesInBatch >= Self.batchBytes { handOver() }
             }
+            let openFolder = { () throws(Errno) in OwnedFile(try replica.tree.openFolder(key: place.folder)) }
+            let outcome =
+                if state.kind == .package {
+                    Self.readPackage(
+                        WantedFile(place: place, state: state, hasWriter: hasWriter),
+                        replica,
+                        key,
+                        dataless,
+                        emit: take
+                    )
+                } else {
+                    Self.read(
+                        place,
+                        expecting: state,
+                        hasWriter: hasWriter,
+                        replica: replica,
+                        key: key,
+                        openFolder: openFolder,
+                        former: former,
+                        // This thread, which waits for it, is none of the pool's.
+                        beside: { BlockingPool.shared.submit($0) },
+                        emit: take
+                    )
+                }
             if case .success = outcome, !batch.isEmpty { handOver() }
             result.withLock { $0 = outcome }
             batches.continuation.finish()
@@ -194,22 +209,66 @@ struct Uploader: Sendable {
         beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) -> Result<ContentReader.Reading, UploadError> {
-        do {
+        failing { () throws in
             let folder = try openFolder()
             // Its descriptor is read before it is used.
             defer { withExtendedLifetime(folder) {} }
             let file = try replica.tree.openFile(in: folder.descriptor, place.name, expecting: state.key)
-            return .success(
-                try ContentReader.read(
-                    file.raw,
-                    key: key,
-                    synchronizing: hasWriter,
-                    former: former,
-                    beside: beside,
-                    emit: emit
-                )
+            return try ContentReader.read(
+                file.raw,
+                key: key,
+                synchronizing: hasWriter,
+                former: former,
+                beside: beside,
+                emit: emit
             )
-        } catch let error as ContentReadError {
+        }
+    }
+
+    /// Blocks on the disk.
+    private static func readPackage(
+        _ package: WantedFile,
+        _ replica: Replica,
+        _ key: ContainerKey,
+        _ dataless: DatalessParts,
+        emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
+    ) -> Result<ContentReader.Reading, UploadError> {
+        failing { () throws in
+            let parent = try replica.tree.openFolder(key: package.place.folder)
+            let folder = try replica.tree.openAny(in: parent.raw, package.place.name)
+            guard try InodeKey(descriptor: folder.raw) == package.state.key else { throw UploadError.changed }
+            return try PackageReader.read(
+                folder.raw,
+                expecting: package.state,
+                key: key,
+                synchronizing: package.hasWriter,
+                dataless: dataless.chunks,
+                emit: emit
+            )
+        }
+    }
+
+    /// A small package whole.
+    func readSmallPackage(_ package: WantedFile, _ dataless: DatalessParts) async -> Result<ReadContent, ReadFailure> {
+        let (replica, key) = (replica, key)
+        let result = try? await BlockingPool.shared.run { () -> Result<ReadContent, ReadFailure> in
+            var chunks: [ChunkID: [UInt8]] = [:]
+            switch Self.readPackage(package, replica, key, dataless, emit: { id, bytes in chunks[id] = Array(bytes) }) {
+            case .success(let read):
+                return .success(
+                    ReadContent(manifest: read.manifest, content: read.content, state: read.state, chunks: chunks)
+                )
+            case .failure(.unreadable(let why)): return .failure(.unreadable(why))
+            case .failure(.changed), .failure(.cloud): return .failure(.changed)
+            }
+        }
+        return result ?? .failure(.changed)
+    }
+
+    private static func failing(
+        _ body: () throws -> ContentReader.Reading
+    ) -> Result<ContentReader.Reading, UploadError> {
+        do { return .success(try body()) } catch let error as ContentReadError {
             switch error {
             case .changed, .notWhole: return .failure(.changed)
             case .system(let errno): return .failure(.unreadable("\(errno)"))
@@ -217,6 +276,8 @@ struct Uploader: Sendable {
             }
         } catch .noSuchFileOrDirectory as Errno, .stale as Errno, .notDirectory as Errno {
             return .failure(.changed)
+        } catch let error as UploadError {
+            return .failure(error)
         } catch {
             return .failure(.unreadable("\(error)"))
         }

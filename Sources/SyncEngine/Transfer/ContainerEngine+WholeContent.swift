@@ -49,6 +49,8 @@ extension ContainerEngine {
     private func verdict(_ error: FillError, _ wanted: WantedContent) -> Verdict {
         let id = wanted.remote.id
         switch error {
+        // It was changed here meanwhile.
+        case .system(.stale) where wanted.file.isPackage: return .again
         case .system(let errno): noteProblem(id, at: wanted.place, Core.reason(errno))
         // Nothing that is whole here is replaced by what is only announced.
         case .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: return .later(.seconds(1))
@@ -61,6 +63,7 @@ extension ContainerEngine {
     }
 
     private func bringTogether(_ wanted: WantedContent) async throws(FillError) -> String {
+        if wanted.file.isPackage { return try await wholePackage(wanted) }
         let (file, place, row) = (wanted.file, wanted.place, wanted.row)
         guard let content = file.content else { throw .gone }
         let former: ContentID? = if case .file(let agreed)? = row?.content { agreed.content } else { nil }

@@ -34,11 +34,28 @@ struct Downloader: Sendable {
 
     /// The item that a placeholder stands for, and its chunks.
     func source(of file: PlaceholderFile) async throws(FillError) -> ContentFiller.Source {
-        let revision = file.placeholder.revision
-        let (replica, key) = (replica, file.key)
+        let placeholder = file.placeholder
+        var source = try await source(of: placeholder.revision, file.key, isPart: placeholder.offset != nil)
+        guard let offset = placeholder.offset, let manifest = source.manifest else { return source }
+        guard let part = PackageChunks(manifest).part(from: offset, size: placeholder.size) else {
+            throw .corrupted("the package has no file there")
+        }
+        source.manifest = Manifest(entries: Array(part))
+        return source
+    }
+
+    /// - Parameter isPart: of a package's content.
+    private func source(
+        of revision: RevisionID,
+        _ key: InodeKey,
+        isPart: Bool
+    ) async throws(FillError) -> ContentFiller.Source {
+        let replica = replica
         let noted = known.item(of: revision)
         let found = try await disk { () -> (item: ItemID, place: Place, agreed: FileContent?, remote: RemoteItem?)? in
-            let rows = try replica.database.synced(key: key)
+            // A file in a package is no item: whose it is, the package's row tells.
+            let rows =
+                isPart ? try replica.database.syncedPackages(revision: revision) : try replica.database.synced(key: key)
             guard let row = rows.first(where: { Self.file($0.content, revision) != nil }) else {
                 // What a lookup had made when the service died has no row before the first pass, and nobody who noted it.
                 guard
@@ -126,6 +143,61 @@ struct Downloader: Sendable {
         let replica = replica
         try await disk { try replica.database.write(manifests: [content: manifest]) }
         return manifest
+    }
+
+    // MARK: Packages
+
+    /// The chunks of files in a package whose content is not here: the cloud has them.
+    func chunks(
+        of placeholders: [(placeholder: Placeholder, key: InodeKey)]
+    ) async throws(FillError) -> DatalessParts {
+        var parts = DatalessParts()
+        var known: [RevisionID: PackageChunks] = [:]
+        for (placeholder, key) in placeholders {
+            let revision = placeholder.revision
+            if known[revision] == nil {
+                let source = try await source(of: revision, key, isPart: placeholder.offset != nil)
+                guard let manifest = source.manifest else { throw .unsent(author: source.author) }
+                known[revision] = PackageChunks(manifest)
+            }
+            guard let part = known[revision]?.part(from: placeholder.offset ?? 0, size: placeholder.size) else {
+                throw .corrupted("what a file stands for is not in the revision that it is of")
+            }
+            parts.add(placeholder, part)
+        }
+        return parts
+    }
+
+    /// What a package is made of, which is the beginning of its content.
+    func packageIndex(_ manifest: Manifest) async throws(FillError) -> PackageIndex {
+        let entries = ChunkIndex(manifest).entries
+        let token = meter.begin(ItemID.root, path: "", direction: .download, total: 0)
+        defer { meter.end(token) }
+        var bytes: [UInt8] = []
+        var used = 0
+        do {
+            // As much as the beginning says that there is.
+            var length = PackageIndex.headerSize
+            while bytes.count < length {
+                var end = used
+                var count = Int64(bytes.count)
+                while end < entries.count, count < Int64(length) {
+                    count = entries[end].range.upperBound
+                    end += 1
+                }
+                guard end > used else { throw FillError.corrupted("the package's index ends before its end") }
+                let part = MemoryContent(start: Int64(bytes.count), count: Int(count) - bytes.count)
+                try await fetch(Array(entries[used..<end]), into: part, token: token, written: {})
+                bytes += part.bytes
+                used = end
+                length = try PackageIndex.length(header: bytes)
+            }
+            return try PackageIndex(encoded: Array(bytes[..<length]), contentSize: manifest.size)
+        } catch let error as FillError {
+            throw error
+        } catch {
+            throw .corrupted("\(error)")
+        }
     }
 
     // MARK: Fetching
@@ -291,5 +363,29 @@ struct Downloader: Sendable {
         } catch {
             throw .corrupted("the device's database: \(error)")
         }
+    }
+}
+
+/// A part of a content, in memory.
+private final class MemoryContent: ContentDestination {
+    private let start: Int64
+    /// Guards memory only; a leaf in the order of locks.
+    private let content: Mutex<[UInt8]>
+
+    init(start: Int64, count: Int) {
+        self.start = start
+        content = Mutex([UInt8](repeating: 0, count: count))
+    }
+
+    var bytes: [UInt8] { content.withLock { $0 } }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
+        let first = Int(offset - start)
+        let isInside = content.withLock { content in
+            guard first >= 0, first + bytes.count <= content.count else { return false }
+            content.replaceSubrange(first..<first + bytes.count, with: bytes)
+            return true
+        }
+        if !isInside { throw .invalidArgument }
     }
 }

@@ -16,6 +16,11 @@ final class StagedContent: ContentDestination {
         file = staged.takeDescriptor()
     }
 
+    init(name: String, _ file: consuming OwnedDescriptor) {
+        self.name = name
+        self.file = file
+    }
+
     var descriptor: Int32 { file.raw }
 
     /// In bytes, holes included.

@@ -2,6 +2,8 @@ package enum ItemKind: UInt8, Sendable, Hashable {
     case file = 1
     case folder = 2
     case symlink = 3
+    /// A folder that is one document (semantics section 5).
+    case package = 4
 }
 
 /// What is sent of an item besides its content and its place. "Per attribute the last change wins" (semantics section 3).
@@ -24,17 +26,18 @@ package enum ItemContent: Hashable, Sendable {
     case folder
     /// The link's target, 1 to 4095 bytes without NUL.
     case symlink(target: [UInt8])
+    /// A file, or a package: that is one content too, of which only devices know what it is made of.
     case file(FileContent)
 
     package var kind: ItemKind {
         switch self {
         case .folder: .folder
         case .symlink: .symlink
-        case .file: .file
+        case .file(let file): file.isPackage ? .package : .file
         }
     }
 
-    /// A file's revision; `nil` for anything else.
+    /// A file's or package's revision; `nil` for anything else.
     package var revision: RevisionID? {
         if case .file(let file) = self { return file.revision }
         return nil
@@ -53,13 +56,16 @@ package struct FileContent: Hashable, Sendable {
     package var revision: RevisionID
     /// `nil` while only announced: the content has not reached the cloud.
     package var content: ContentID?
-    /// Bytes.
+    /// Bytes. Of a package, those of its index and of all that lies in it.
     package var size: Int64
+    /// The content is that of a package: an index, and what lies in it.
+    package var isPackage: Bool
 
-    package init(revision: RevisionID, content: ContentID?, size: Int64) {
+    package init(revision: RevisionID, content: ContentID?, size: Int64, isPackage: Bool = false) {
         self.revision = revision
         self.content = content
         self.size = size
+        self.isPackage = isPackage
     }
 }
 

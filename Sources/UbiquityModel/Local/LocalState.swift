@@ -1,5 +1,7 @@
 package enum LocalKind: UInt8, Sendable, Hashable {
     case file, folder, symlink
+    /// A folder that is one document: nothing in it is an item of its own.
+    case package
     /// A fifo, socket or device: never synced.
     case other
 }
@@ -20,6 +22,8 @@ package struct LocalState: Hashable, Sendable {
     package var placeholder: Placeholder?
     /// False: it has no attributes that are sent, as nearly all have none. Nobody need ask for them.
     package var mayHaveAttributes: Bool
+    /// Of a package.
+    package var facts: PackageFacts?
 
     package init(
         key: InodeKey,
@@ -30,7 +34,8 @@ package struct LocalState: Hashable, Sendable {
         mode: UInt16,
         linkCount: UInt64,
         placeholder: Placeholder?,
-        mayHaveAttributes: Bool = true
+        mayHaveAttributes: Bool = true,
+        facts: PackageFacts? = nil
     ) {
         self.key = key
         self.kind = kind
@@ -41,9 +46,40 @@ package struct LocalState: Hashable, Sendable {
         self.linkCount = linkCount
         self.placeholder = placeholder
         self.mayHaveAttributes = mayHaveAttributes
+        self.facts = facts
     }
 
+    /// Of a package, false: what of it is not here is part of what is known of it.
     package var isDataless: Bool { placeholder != nil }
+    /// Not all of its content is here.
+    package var lacksContent: Bool { isDataless || (facts?.datalessElements ?? 0) > 0 }
+}
+
+/// What was seen of all that lies in a package.
+package struct PackageFacts: Hashable, Sendable {
+    /// Of names, inodes, sizes, times and modes: it is another as soon as anything in the package is. In the place of a change time.
+    package var fingerprint: Timestamp
+    /// Files whose content is not here.
+    package var datalessElements: Int
+    /// Bytes of the files, and of those whose content is here.
+    package var bytes: Int64
+    package var localBytes: Int64
+    /// When something in it last changed: any of its inodes, the folder's own among them.
+    package var newestChange: Timestamp
+
+    package init(
+        fingerprint: Timestamp,
+        datalessElements: Int,
+        bytes: Int64,
+        localBytes: Int64,
+        newestChange: Timestamp
+    ) {
+        self.fingerprint = fingerprint
+        self.datalessElements = datalessElements
+        self.bytes = bytes
+        self.localBytes = localBytes
+        self.newestChange = newestChange
+    }
 }
 
 /// What the state database remembers of an inode, to tell later whether it is still as it was when it was agreed on.
@@ -67,8 +103,8 @@ package struct LocalEvidence: Hashable, Sendable {
             key: state.key,
             size: state.size,
             modified: state.modified,
-            changed: state.changed,
-            isDataless: state.isDataless
+            changed: state.facts?.fingerprint ?? state.changed,
+            isDataless: state.facts.map { $0.datalessElements > 0 } ?? state.isDataless
         )
     }
 }

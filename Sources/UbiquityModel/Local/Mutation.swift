@@ -4,6 +4,11 @@ package import struct SystemPackage.Errno
 package enum Mutation: Sendable {
     /// One rename from the staging folder.
     case publish(staged: String, parent: InodeKey, name: Name, expecting: Expectation)
+    /// One exchange with the staging folder: the package of before lies there then, under the name of the new one. Nobody may have anything
+    /// in it open for writing; while it is patient, nor for reading, now or a moment ago.
+    case replacePackage(staged: String, parent: InodeKey, name: Name, expecting: LocalEvidence, isPatient: Bool)
+    /// One rename into the staging folder, to a name that is free there.
+    case removePackage(parent: InodeKey, name: Name, expecting: LocalEvidence, isPatient: Bool, staged: String)
     /// unlink or rmdir.
     case remove(parent: InodeKey, name: Name, expecting: LocalEvidence, isFolder: Bool)
     /// The target must be free. Files that are open go on under the new name.
@@ -74,6 +79,8 @@ extension LocalEvidence {
     package func describes(_ state: LocalState) -> Bool {
         guard key == state.key else { return false }
         if state.kind == .folder { return true }
+        // Whether files in it are here makes no difference.
+        if let facts = state.facts { return size == state.size && changed == facts.fingerprint }
         guard size == state.size, modified == state.modified, isDataless == state.isDataless else { return false }
         return isDataless || changed == state.changed
     }

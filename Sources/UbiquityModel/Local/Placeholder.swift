@@ -14,6 +14,8 @@ package struct Placeholder: Hashable, Sendable {
     package var mode: UInt16
     /// When it was made, nobody but its author had the content. It may have come since, or never.
     package var wasAnnounced: Bool
+    /// Where its content begins in that of the revision, which is a package's; `nil` for a file that is an item of its own.
+    package var offset: Int64?
 
     package init(
         revision: RevisionID,
@@ -21,7 +23,8 @@ package struct Placeholder: Hashable, Sendable {
         size: Int64,
         modified: Timestamp,
         mode: UInt16,
-        wasAnnounced: Bool = false
+        wasAnnounced: Bool = false,
+        offset: Int64? = nil
     ) {
         self.revision = revision
         self.generation = generation
@@ -29,5 +32,6 @@ package struct Placeholder: Hashable, Sendable {
         self.modified = modified
         self.mode = mode & 0o777
         self.wasAnnounced = wasAnnounced
+        self.offset = offset
     }
 }

@@ -1,0 +1,33 @@
+import UbiquityModel
+
+/// Packages: what programs do in one is a change of the one document that it is.
+extension Synchronizer {
+    /// - Returns: whether nothing but packages was changed by that.
+    func isOfPackage(_ change: LocalChange) -> Bool {
+        let into = package(around: change.parent)
+        let from = change.movedFrom.map { self.package(around: $0.parent) }
+        if let into { noteChanged(into) }
+        if let left = from ?? nil, left != into { noteChanged(left) }
+        guard into != nil else {
+            if let from, from != nil, change.isFolder, let key = change.key {
+                // Nobody has told of what lies in it.
+                foldersToScan.insert(key)
+            }
+            return false
+        }
+        // What was an item until it was moved here is looked at where it is.
+        if let from, from == nil { return false }
+        if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
+            tracker.freshDeletions.insert(key)
+        }
+        return true
+    }
+
+    /// What cannot be told now is looked at as if it lay in none, and told then.
+    private func package(around folder: InodeKey) -> LocalPlace? { (try? device.package(around: folder)) ?? nil }
+
+    private func noteChanged(_ package: LocalPlace) {
+        tracker.editedAt[package] = device.wallClock
+        noteWritten(package)
+    }
+}

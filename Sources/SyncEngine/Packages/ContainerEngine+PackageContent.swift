@@ -1,0 +1,183 @@
+import CloudClient
+import Driver
+import EngineCore
+import Logging
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// Bringing the contents of packages here, and giving them up.
+extension ContainerEngine {
+    /// Files of a package on their way at the same time.
+    private static let width = 8
+
+    /// What lies in a package at a place, and where; `nil` if there is none.
+    private func tree(of place: LocalPlace) async throws -> PackageTree? {
+        let replica = replica
+        return try await BlockingPool.shared.run {
+            let folder = try replica.tree.openFolder(key: place.folder)
+            let opened = try replica.tree.openAny(in: folder.raw, place.name)
+            let tree = try PackageTree(folder: opened.raw)
+            // By these the driver finds what lies deeper.
+            var keys: [ItemPath: InodeKey] = [.root: tree.state.key]
+            for entry in tree.entries where entry.state.kind == .folder {
+                guard let parent = keys[entry.element.path.parent], let name = entry.element.path.last else { continue }
+                keys[entry.element.path] = entry.state.key
+                replica.folders.insert(entry.state.key, parent: parent, name: name)
+            }
+            return tree
+        }
+    }
+
+    private func folders(of tree: PackageTree) -> [ItemPath: InodeKey] {
+        var keys: [ItemPath: InodeKey] = [.root: tree.state.key]
+        for entry in tree.entries where entry.state.kind == .folder { keys[entry.element.path] = entry.state.key }
+        return keys
+    }
+
+    // MARK: Bringing
+
+    func bringPackageHere(_ place: LocalPlace) async -> FillError? {
+        let tree: PackageTree?
+        do { tree = try await self.tree(of: place) } catch { return (error as? Errno).map { .system($0) } ?? .gone }
+        guard let tree else { return .gone }
+        let folders = folders(of: tree)
+        var failure: FillError?
+        await withTaskGroup(of: FillError?.self) { tasks in
+            var wanted = tree.entries.lazy.filter(\.state.isDataless).makeIterator()
+            func add() {
+                guard let entry = wanted.next(), let folder = folders[entry.element.path.parent],
+                    let name = entry.element.path.last
+                else { return }
+                tasks.addTask { await self.bringHere(LocalPlace(folder: folder, name: name)) }
+            }
+            for _ in 0..<Self.width { add() }
+            for await error in tasks {
+                failure = failure ?? error
+                add()
+            }
+        }
+        recordFilled()
+        return failure
+    }
+
+    /// Files of packages have become whole: their rows say whether anything is still missing.
+    func noteFilled(packagesOf revisions: Set<RevisionID>) {
+        for revision in revisions.sorted() {
+            for row in (try? replica.database.syncedPackages(revision: revision)) ?? [] {
+                guard let local = row.local else { continue }
+                noteContent(of: row)
+                // Who waits for all of it looks whether it is here now.
+                for work in tracker.waitingForContent.removeValue(forKey: local.key) ?? [] { handle(.woken(work)) }
+            }
+        }
+    }
+
+    /// Writes down whether all of a package is here.
+    private func noteContent(of row: SyncedItem) {
+        guard let local = row.local, let place = tracker.currentPlace(of: local.key),
+            let state = (try? observe(place)) ?? nil, state.kind == .package, local.describes(state),
+            LocalEvidence(state) != local
+        else { return }
+        var row = row
+        row.local = LocalEvidence(state)
+        do { try replica.database.write(synced: [row]) } catch {
+            logger.warning("what is here of a package is not recorded", metadata: ["why": "\(error)"])
+        }
+    }
+
+    // MARK: Giving up
+
+    func evictPackage(_ item: Resolved) async -> EvictOutcome {
+        func refused(_ reason: String, isTemporary: Bool = true) -> EvictOutcome {
+            EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary)
+        }
+        if let facts = item.state.facts, facts.localBytes == 0 {
+            return EvictOutcome(path: item.path, refusal: nil, isTemporary: false)
+        }
+        if let (reason, isTemporary) = refusal(item) { return refused(reason, isTemporary: isTemporary) }
+        guard let row = item.row, let mount, case .file(let file) = row.content, let content = file.content else {
+            return refused("not mounted")
+        }
+        do {
+            if core.connection != .live { throw EngineError.offline("") }
+            let confirmed = try await cloud.confirm(container.id, revisions: [(row.id, file.revision)])
+            guard confirmed == [true] else { return refused("not whole in the cloud") }
+        } catch { return refused(Self.unconfirmed) }
+        do {
+            let index = try await packageIndex(of: file)
+            guard let tree = try await tree(of: item.place), row.local?.describes(tree.state) == true,
+                tree.index == index
+            else { return refused(Self.changed) }
+            let offsets = Dictionary(index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
+            let folders = folders(of: tree)
+            for entry in tree.entries
+            where entry.state.kind == .file && !entry.state.isDataless && entry.state.size > 0 {
+                guard let offset = offsets[entry.element.path], let folder = folders[entry.element.path.parent],
+                    let name = entry.element.path.last
+                else { continue }
+                let placeholder = Placeholder(
+                    revision: file.revision,
+                    generation: .random(in: .min ... .max),
+                    size: entry.state.size,
+                    modified: entry.state.modified,
+                    mode: entry.state.mode,
+                    offset: offset
+                )
+                let result = await withCheckedContinuation { continuation in
+                    mount.evict(in: folder, name, expecting: LocalEvidence(entry.state), as: placeholder) {
+                        continuation.resume(returning: $0)
+                    }
+                }
+                guard case .failure(let failure) = result else { continue }
+                noteContent(of: row)
+                switch failure {
+                case .busy: return refused(Self.isOpen)
+                case .stale, .notEmpty: return refused(Self.changed)
+                case .system(let error): return refused("\(error)")
+                }
+            }
+            populator.known.note(file.revision, of: row.id)
+            noteContent(of: row)
+            return EvictOutcome(path: item.path, refusal: nil, isTemporary: false)
+        } catch {
+            logger.info("a package is not evicted", metadata: ["content": "\(content)", "why": "\(error)"])
+            return refused("\(error)")
+        }
+    }
+
+    // MARK: After sending
+
+    /// A package was sent as a new revision while not all of it was here: what stands for the rest stands for that of the new one from here
+    /// on, so that it does not depend on how long the cloud keeps the former.
+    func referToNewRevision(_ row: SyncedItem) async {
+        guard case .file(let file) = row.content, file.isPackage, let local = row.local, local.isDataless,
+            let mount, let place = tracker.currentPlace(of: local.key) ?? (try? tracker.localPlace(of: row)) ?? nil
+        else { return }
+        do {
+            guard let tree = try await tree(of: place), local.describes(tree.state),
+                tree.index.contentSize == file.size
+            else { return }
+            let offsets = Dictionary(tree.index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
+            let folders = folders(of: tree)
+            for entry in tree.entries {
+                guard var placeholder = entry.state.placeholder, let offset = offsets[entry.element.path],
+                    placeholder.revision != file.revision || placeholder.offset != offset,
+                    let folder = folders[entry.element.path.parent], let name = entry.element.path.last
+                else { continue }
+                placeholder.revision = file.revision
+                placeholder.offset = offset
+                placeholder.generation = .random(in: .min ... .max)
+                let renewed = placeholder
+                // One that somebody has open stays as it is, and is found by its revision as long as the cloud has that.
+                _ = await withCheckedContinuation { continuation in
+                    mount.evict(in: folder, name, expecting: LocalEvidence(entry.state), as: renewed) {
+                        continuation.resume(returning: $0)
+                    }
+                }
+            }
+        } catch {
+            logger.info("what is missing of a package refers to its former revision", metadata: ["why": "\(error)"])
+        }
+    }
+}

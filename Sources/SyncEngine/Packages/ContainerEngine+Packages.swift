@@ -1,0 +1,205 @@
+import Chunking
+import CloudClient
+import EngineCore
+import Logging
+import Reconciliation
+import Replica
+import SystemPackage
+import UbiquityModel
+
+/// Packages of the cloud: what they are made of has to be known before they can be seen here.
+extension ContainerEngine {
+    /// Before items are written down: asks what those of them are made of that are packages, so that whoever looks into their folders finds
+    /// them at once. One of which that cannot be found out is asked for again when it is to appear.
+    func learnPackages(_ items: [RemoteItem]) async throws(CloudError) {
+        for item in items where !item.isDeleted {
+            guard case .file(let file) = item.content, file.isPackage else { continue }
+            do throws(FillError) { _ = try await packageIndex(of: file) } catch {
+                if case .cloud(let cloudError) = error { throw cloudError }
+                logger.error("what a package is made of cannot be known", metadata: ["why": "\(error)"])
+            }
+        }
+    }
+
+    /// Remembered, or asked for and checked.
+    func packageIndex(of file: FileContent, following former: ContentID? = nil) async throws(FillError) -> PackageIndex
+    {
+        guard let content = file.content else { throw .gone }
+        let (replica, size) = (replica, file.size)
+        do {
+            if let known = try await BlockingPool.shared.run({ try replica.database.packageIndex(content, size: size) })
+            {
+                return known
+            }
+        } catch {
+            // A damaged row: the cloud has it too.
+            logger.warning("an index is read from the cloud again", metadata: ["why": "\(error)"])
+        }
+        let manifest = try await downloader.manifest(of: content, size: file.size, following: former)
+        let index = try await downloader.packageIndex(manifest)
+        do {
+            try await BlockingPool.shared.run { try replica.database.write(packageIndexes: [content: index]) }
+        } catch {
+            logger.warning("an index is not kept", metadata: ["why": "\(error)"])
+        }
+        return index
+    }
+
+    // MARK: Sending
+
+    func readSmallPackage(_ package: WantedFile) async -> Result<ReadContent, ReadFailure> {
+        do throws(UploadError) {
+            return await uploader.readSmallPackage(package, try await datalessParts(of: package))
+        } catch {
+            return switch error {
+            case .changed: .failure(.changed)
+            case .unreadable(let why): .failure(.unreadable(why))
+            case .cloud(let error): .failure(.unreadable("\(error)"))
+            }
+        }
+    }
+
+    /// What a package has of which the content is not here, is sent by the chunks that the cloud has of it.
+    func datalessParts(of package: WantedFile) async throws(UploadError) -> DatalessParts {
+        guard package.state.lacksContent, let facts = package.state.facts, facts.datalessElements > 0 else {
+            return DatalessParts()
+        }
+        let (replica, place) = (replica, package.place)
+        do throws(FillError) {
+            let placeholders = try await onDisk {
+                let folder = try replica.tree.openFolder(key: place.folder)
+                let opened = try replica.tree.openAny(in: folder.raw, place.name)
+                return try PackageTree(folder: opened.raw).entries.compactMap { entry in
+                    entry.state.placeholder.map { (placeholder: $0, key: entry.state.key) }
+                }
+            }
+            return try await downloader.chunks(of: placeholders)
+        } catch {
+            switch error {
+            case .system(.stale), .system(.noSuchFileOrDirectory): throw .changed
+            case .cloud(let error): throw .cloud(error)
+            case .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
+                throw .unreadable("the content of a file in it is not here: \(error)")
+            }
+        }
+    }
+
+    // MARK: Appearing
+
+    func stagePackage(_ remote: RemoteItem, _ file: FileContent) async throws -> String {
+        _ = try await packageIndex(of: file)
+        let replica = replica
+        let staged = try await BlockingPool.shared.run { try PackageStaging.stage(remote, file, in: replica) }
+        synchronizer.device.stagedPackages[staged.name] = staged.state
+        return staged.name
+    }
+
+    // MARK: Replacing
+
+    /// Files whose contents are brought together at a time: each takes a descriptor.
+    private static let filesAtOnce = 500
+
+    /// The new state of a package that is here, beside the tree: files that did not change are linked, those that were here are brought here,
+    /// of all others the content comes when somebody asks for it.
+    func wholePackage(_ wanted: WantedContent) async throws(FillError) -> String {
+        guard let content = wanted.file.content else { throw .gone }
+        let former: FileContent? = if case .file(let file)? = wanted.row?.content { file } else { nil }
+        let index = try await packageIndex(of: wanted.file, following: former?.content)
+        let chunks = PackageChunks(try await downloader.manifest(of: content, size: wanted.file.size))
+        let old = try await oldPackage(wanted, former)
+        let (replica, remote, revision) = (replica, wanted.remote, wanted.file.revision)
+        let builder = try await onDisk {
+            let sources = PackageSources(index, chunks, old)
+            return try PackageBuilder(
+                index,
+                revision: revision,
+                attributes: remote.attributes,
+                older: old?.folder.descriptor,
+                in: replica.staging,
+                source: { sources.source(of: $0) }
+            )
+        }
+        do throws(FillError) {
+            try await fill(builder, chunks, old, wanted)
+            let state = try await onDisk {
+                let state = try builder.finish().state
+                // A crash after it is published leaves no file of zeros.
+                if !builder.wanted.isEmpty { try replica.tree.synchronize() }
+                return state
+            }
+            synchronizer.device.stagedPackages[builder.name] = state
+            return builder.name
+        } catch {
+            synchronizer.device.discard(builder.name)
+            throw error
+        }
+    }
+
+    private func fill(
+        _ builder: PackageBuilder,
+        _ chunks: PackageChunks,
+        _ old: OldPackage?,
+        _ wanted: WantedContent
+    ) async throws(FillError) {
+        let shown = path(of: wanted.place)?.description ?? wanted.place.name.description
+        let total = Sizes.sum(builder.wanted.lazy.map(\.size))
+        let token = meter.begin(wanted.remote.id, path: shown, direction: .download, total: total)
+        defer { meter.end(token) }
+        let key = key
+        for start in stride(from: 0, to: builder.wanted.count, by: Self.filesAtOnce) {
+            let group = builder.wanted[start..<min(builder.wanted.count, start + Self.filesAtOnce)]
+            let contents = try await onDisk {
+                let reuse = old.map { OldChunks($0, key: key) }
+                let parts = try group.map { file in
+                    let content = StagedContent(name: builder.name, try builder.open(file))
+                    let entries = chunks.index(from: file.offset, size: file.size)
+                    return (content, try reuse?.lacking(of: entries, after: content) ?? entries, file.size)
+                }
+                return JoinedContents(parts)
+            }
+            if !contents.entries.isEmpty {
+                try await downloader.fetch(contents.entries, into: contents, token: token, written: {})
+            }
+        }
+    }
+
+    /// What is here of it, if that is what was agreed on.
+    private func oldPackage(_ wanted: WantedContent, _ former: FileContent?) async throws(FillError) -> OldPackage? {
+        guard let former, former.isPackage, let content = former.content, let evidence = wanted.row?.local else {
+            return nil
+        }
+        let index = try await packageIndex(of: former)
+        let chunks = PackageChunks(try await downloader.manifest(of: content, size: former.size))
+        let (replica, place) = (replica, wanted.place)
+        return try await onDisk {
+            let folder = try replica.tree.openFolder(key: place.folder)
+            let package = OwnedFile(try replica.tree.openAny(in: folder.raw, place.name))
+            let tree = try PackageTree(folder: package.descriptor)
+            guard evidence.describes(tree.state) else { throw Errno.stale }
+            return OldPackage(folder: package, tree: tree, index: index, chunks: chunks)
+        }
+    }
+
+    func onDisk<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws(FillError) -> Value {
+        do { return try await BlockingPool.shared.run(body) } catch let error as Errno {
+            throw .system(error)
+        } catch {
+            throw .corrupted("\(error)")
+        }
+    }
+
+    // MARK: What was replaced
+
+    /// How long the old state of a package stays for programs that walked in before it was replaced.
+    private static let keepingTime = Duration.seconds(30)
+
+    func keepReplaced(_ staged: String) {
+        let (replica, logger) = (replica, logger)
+        Task {
+            try? await Task.sleep(for: Self.keepingTime)
+            do { try await BlockingPool.shared.run { try replica.staging.remove(staged) } } catch {
+                logger.warning("the old state of a package stays until the next start", metadata: ["why": "\(error)"])
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import UbiquityModel
+
+/// The chunks of files whose content is not here, by what stands for them.
+struct DatalessParts: Sendable {
+    private struct Key: Hashable, Sendable {
+        var revision: RevisionID
+        var offset: Int64
+        var size: Int64
+
+        init(_ placeholder: Placeholder) {
+            revision = placeholder.revision
+            offset = placeholder.offset ?? 0
+            size = placeholder.size
+        }
+    }
+
+    private var parts: [Key: ArraySlice<Manifest.Entry>] = [:]
+
+    mutating func add(_ placeholder: Placeholder, _ part: ArraySlice<Manifest.Entry>) { parts[Key(placeholder)] = part }
+
+    /// - Throws: `UploadError.changed` for one that was not there when they were asked for.
+    func chunks(_ placeholder: Placeholder) throws -> [Manifest.Entry] {
+        guard let part = parts[Key(placeholder)] else { throw UploadError.changed }
+        return Array(part)
+    }
+}

@@ -1,0 +1,33 @@
+import UbiquityModel
+
+/// The chunks of a package's content, of which the index and each file have some by themselves.
+struct PackageChunks: Sendable {
+    private let entries: [Manifest.Entry]
+    /// The entry that begins at an offset, and how many there are for the end.
+    private let starts: [Int64: Int]
+
+    init(_ manifest: Manifest) {
+        entries = manifest.entries
+        var starts: [Int64: Int] = [:]
+        starts.reserveCapacity(entries.count + 1)
+        var offset: Int64 = 0
+        for (number, entry) in entries.enumerated() {
+            starts[offset] = number
+            offset += Int64(entry.length)
+        }
+        starts[offset] = entries.count
+        self.starts = starts
+    }
+
+    /// `nil` if no chunk begins, or ends, there.
+    func part(from offset: Int64, size: Int64) -> ArraySlice<Manifest.Entry>? {
+        let (end, overflow) = offset.addingReportingOverflow(size)
+        guard !overflow, size >= 0, let first = starts[offset], let last = starts[end] else { return nil }
+        return entries[first..<last]
+    }
+
+    /// The same with where each is in the part. Empty for what is no part.
+    func index(from offset: Int64, size: Int64) -> [ChunkIndex.Entry] {
+        ChunkIndex(Manifest(entries: Array(part(from: offset, size: size) ?? []))).entries
+    }
+}
