@@ -118,7 +118,10 @@ import UbiquityModel
         let place = try place("d", in: build.key)
         let state = make(.folder, place)
         device.rows[item.id] = SyncedItem(item, local: LocalEvidence(state))
-        #expect(try look(at: [place]).verdicts == [.place(place): .again])
+        let first = try look(at: [place])
+        #expect(first.verdicts == [.place(place): .again])
+        // It may get another name elsewhere before anybody here is told that it was sent: it is looked at for itself as well.
+        #expect(first.pass.lookAlsoAt == [try self.place("build")])
         let outcome = try look(at: [place])
         #expect(outcome.sends.map(\.actions).first == [.create])
         let parent = try #require(outcome.sends.first).candidate.id
@@ -127,6 +130,15 @@ import UbiquityModel
         let other = try self.place("other", in: build.key)
         make(.folder, other)
         #expect(try !look(at: [other]).sends.contains { $0.candidate.found?.place == other })
+    }
+
+    @Test func `an ignored folder goes along with a placeholder`() throws {
+        write(rules: "build/\n")
+        let build = make(.folder, try place("build"))
+        let place = try place("f", in: build.key)
+        device.put(try placeholder(of: file(size: 4)), at: place)
+        #expect(try look(at: [place]).verdicts == [.place(place): .again])
+        #expect(try look(at: [place]).sends.map(\.actions).first == [.create])
     }
 
     @Test func `other rules are noticed with the next look`() throws {
@@ -154,21 +166,32 @@ import UbiquityModel
 
     // MARK: Rules that are not here
 
-    @Test func `what is new waits for rules that are a placeholder`() throws {
-        let rules = LocalPlace(folder: device.rootKey, name: IgnoreRules.name)
-        let item = try remote(1, ".ubiquityignore", file(size: 4))
+    private func placeholder(of content: ItemContent) throws -> LocalState {
         var state = device.newInode(.file)
         state.size = 4
         state.placeholder = Placeholder(
-            revision: try #require(item.content.revision),
+            revision: try #require(content.revision),
             generation: 1,
             size: 4,
             modified: state.modified,
             mode: 0o644
         )
-        device.put(state, at: rules)
+        return state
+    }
+
+    /// Puts a file with rules there whose content is only in the cloud.
+    private func putDatalessRules() throws -> (place: LocalPlace, item: RemoteItem, state: LocalState) {
+        let place = LocalPlace(folder: device.rootKey, name: IgnoreRules.name)
+        let item = try remote(1, ".ubiquityignore", file(size: 4))
+        let state = try placeholder(of: item.content)
+        device.put(state, at: place)
         device.rows[item.id] = SyncedItem(item, local: LocalEvidence(state))
-        tracker.ignoring.noteName(rules.name, in: rules.folder)
+        tracker.ignoring.noteName(place.name, in: place.folder)
+        return (place, item, state)
+    }
+
+    @Test func `what is new waits for rules that are a placeholder`() throws {
+        var (rules, _, state) = try putDatalessRules()
         let place = try place("a.o")
         make(.folder, place)
         let outcome = try look(at: [place])
@@ -178,6 +201,60 @@ import UbiquityModel
         device.put(state, at: rules)
         device.texts[state.key] = "*.o\n"
         #expect(try look(at: [place]).pass.order == [])
+    }
+
+    @Test func `rules whose content is nowhere mean nothing, and that is told`() throws {
+        let (_, _, state) = try putDatalessRules()
+        let place = try place("a.o")
+        make(.folder, place)
+        #expect(try look(at: [place]).sends.isEmpty)
+        #expect(tracker.noteUndeliverable(state.key, absence: .gone, askedAt: tracker.pageCount) == [.place(place)])
+        #expect(try look(at: [place]).sends.map(\.actions) == [[.create]])
+        #expect(tracker.ignoring.faults[device.rootKey]?.contains("nowhere") == true)
+    }
+
+    @Test func `what is new waits for rules that have another content by now`() throws {
+        let (_, _, state) = try putDatalessRules()
+        let place = try place("a.o")
+        make(.folder, place)
+        _ = try look(at: [place])
+        _ = tracker.noteUndeliverable(state.key, absence: .superseded, askedAt: tracker.pageCount)
+        #expect(try look(at: [place]).sends.isEmpty)
+    }
+
+    @Test func `rules wait for those above them`() throws {
+        let (upper, _, _) = try putDatalessRules()
+        let parent = try remote(2, "d")
+        let folder = make(.folder, try place("d"))
+        device.rows[parent.id] = SyncedItem(parent, local: LocalEvidence(folder))
+        write(rules: "*.o\n", in: folder.key)
+        tracker.ignoring.noteScanned(
+            try Name("a.o"),
+            device.newInode(.file),
+            in: folder.key,
+            isItem: true,
+            hasRow: false
+        )
+        let rules = LocalPlace(folder: folder.key, name: IgnoreRules.name)
+        let item = try remote(3, ".ubiquityignore", file(size: 4), in: parent.id)
+        device.rows[item.id] = SyncedItem(item, local: LocalEvidence(try #require(device.tree[rules])))
+        #expect(try look(at: [rules]).verdicts == [.place(rules): .later(.seconds(2))])
+        #expect(device.fetched.contains(upper))
+    }
+
+    @Test func `an item does not wait for the rules that it is`() throws {
+        let (rules, item, _) = try putDatalessRules()
+        tracker.ignoring.noteScanned(
+            try Name("a.o"),
+            device.newInode(.file),
+            in: device.rootKey,
+            isItem: true,
+            hasRow: false
+        )
+        let outcome = try look(at: [], items: [item.id])
+        #expect(outcome.verdicts == [.item(item.id): .done])
+        #expect(outcome.pass.lookAlsoAt == [rules])
+        #expect(try look(at: [rules]).verdicts == [.place(rules): .later(.seconds(2))])
     }
 
     @Test func `what is new waits for rules that only the cloud has`() throws {
@@ -204,6 +281,24 @@ import UbiquityModel
             device.rows[item.id]?.place.name = try Name("d")
         }
         let outcome = try look(at: isMoved ? [place] : [], items: [item.id])
+        #expect(outcome.sends.map(\.actions) == [[.move(Place(parent: .root, name: try Name("a 2.o")))]])
+        #expect(outcome.pass.candidates[item.id]?.applies.isEmpty == true)
+    }
+
+    @Test(arguments: [true, false])
+    func `an item that comes back or moves gets a second name there, whatever led to it`(isHere: Bool) throws {
+        write(rules: "*.o\n")
+        let place = try place("a.o")
+        make(.file, place)
+        _ = try look(at: [place])
+        let item = try remote(1, "a.o")
+        device.rows[item.id] = SyncedItem(item, local: nil)
+        if isHere {
+            let state = make(.folder, try self.place("d"))
+            device.rows[item.id] = SyncedItem(item, local: LocalEvidence(state))
+            device.rows[item.id]?.place.name = try Name("d")
+        }
+        let outcome = try look(at: [], items: [item.id])
         #expect(outcome.sends.map(\.actions) == [[.move(Place(parent: .root, name: try Name("a 2.o")))]])
         #expect(outcome.pass.candidates[item.id]?.applies.isEmpty == true)
     }

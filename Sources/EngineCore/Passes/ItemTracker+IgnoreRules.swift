@@ -34,6 +34,13 @@ extension ItemTracker {
             let place = LocalPlace(folder: folder, name: IgnoreRules.name)
             let state = try view.observe(place)
             if let state, state.kind == .file {
+                // What takes the place of a content is about to come.
+                if state.isDataless, isAbsent(state.key), absences[state.key] != .superseded {
+                    // Whoever waited for it would wait for ever.
+                    ignoring.set("its content is nowhere: nothing is ignored by it", of: folder)
+                    ignoring.set(.none, of: folder, nil)
+                    return .known(scope)
+                }
                 guard !state.isDataless, let rules = rules(of: place, state) else {
                     return .unknown(UnreadRules(path: scope.file, place: place, state: state))
                 }

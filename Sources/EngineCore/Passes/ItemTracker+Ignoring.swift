@@ -91,9 +91,16 @@ extension ItemTracker {
         pass.ignoreRules[place.folder] = nil
         ignoring.looked[place.folder] = try view.observe(place).map { LocalEvidence($0) }
         guard place.folder == view.rootKey || view.place(ofFolder: place.folder) != nil,
-            case .unknown(let unread) = try rules(in: place.folder, &pass.ignoreRules), unread.place == place,
+            case .unknown(let unread) = try rules(in: place.folder, &pass.ignoreRules),
+            unread.place == place || unread.state != nil || unread.item != nil,
             ignoring.withUnsent.contains(where: { lies($0, in: place.folder) })
         else { return }
+        guard work == .place(place) else {
+            // It came here by chance, and waits for something else.
+            pass.lookAlsoAt.insert(place)
+            return
+        }
+        // A file above it that is not here decides as well.
         if let state = unread.state, state.isDataless {
             pass.verdicts[work] = fetch(unread, state, [work])
         } else {
@@ -111,21 +118,24 @@ extension ItemTracker {
             return
         }
         guard let state = try view.observe(place), state.kind != .other else { return }
-        if state.kind == .folder || state.linkCount == 1,
-            try movedItem(state, to: place, nameIsTaken: false) != nil
-        {
-            try need(place.folder)
+        // A placeholder is an item of the cloud's, or was one: its content has to come here.
+        let wasMoved =
+            try (state.kind == .folder || state.linkCount == 1)
+            && movedItem(state, to: place, nameIsTaken: false) != nil
+        if wasMoved || state.isDataless {
+            try need(place.folder, pass)
             pass.verdicts[work] = .again
             return
         }
         noteIgnored(place, state, into: pass)
     }
 
-    private func need(_ folder: InodeKey) throws {
+    private func need(_ folder: InodeKey, _ pass: Pass) throws {
         var next = folder
         while try knownItem(of: next) == nil, ignoring.needed.insert(next).inserted,
             let place = view.place(ofFolder: next)
         {
+            pass.lookAlsoAt.insert(place)
             next = place.folder
         }
     }
@@ -146,11 +156,34 @@ extension ItemTracker {
     /// Others have an item where something ignored is, and a different one: the ignored one keeps its name, so that one gets another, in the
     /// cloud.
     func settleIgnored(_ pass: Pass) {
+        var continued: Set<ItemID> = []
         for candidate in pass.all where candidate.isIgnored && candidate.verdict == nil {
-            if case .adopt = decision(candidate) { continue }
+            if case .adopt(let rival) = decision(candidate) {
+                continued.insert(rival)
+                continue
+            }
             candidate.verdict = .done
             if let rival = candidate.rival { pass.givingWay.insert(rival.id) }
         }
+        guard !ignoring.withUnsent.isEmpty else { return }
+        for candidate in pass.all where candidate.verdict == nil && !continued.contains(candidate.id) {
+            if (try? meetsIgnored(candidate, pass)) == true { pass.givingWay.insert(candidate.id) }
+        }
+    }
+
+    /// Something ignored is where the cloud has the item, whether that was looked at in this pass or not.
+    private func meetsIgnored(_ candidate: Candidate, _ pass: Pass) throws -> Bool {
+        guard let remote = candidate.remote, !remote.isDeleted, let folder = folderKey(of: remote.place.parent),
+            ignoring.withUnsent.contains(folder)
+        else { return false }
+        let place = LocalPlace(folder: folder, name: remote.place.name)
+        guard let state = try view.observe(place), state.kind != .other, state.key != candidate.found?.state.key,
+            try view.synced(key: state.key).isEmpty, try !isSent(newItems[state.key]),
+            // A backup that was restored has the same names and other inodes.
+            try !view.synced(at: remote.place).contains(where: { $0.content.kind == kind(of: state) }),
+            case .ignored = try ruling(place, state, &pass.ignoreRules)
+        else { return false }
+        return true
     }
 
     /// Whether something else is there than when it was last looked at.

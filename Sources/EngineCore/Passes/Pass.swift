@@ -35,6 +35,9 @@ package final class Pass {
     var ignoreRules: [InodeKey: FolderRules] = [:]
     /// Folders that are ignored, or lie in such a folder.
     var unsentFolders: Set<InodeKey> = []
+    /// Places that other work led to, and that have to be looked at for themselves: those of folders that were ignored and are sent from now
+    /// on, and of files with rules that have to come here.
+    package internal(set) var lookAlsoAt: Set<LocalPlace> = []
     /// Where files with rules are that are about to be changed, moved or taken away.
     var rulePlaces: Set<LocalPlace> = []
     /// Items whose name is one's here that is ignored.

@@ -18,6 +18,7 @@ extension Synchronizer {
         for place in pass.rulePlaces.sorted() where tracker.hasChanged(rulesAt: place) {
             handle(.changed(place, isOpen: false))
         }
+        for place in pass.lookAlsoAt.sorted() { handle(.changed(place, isOpen: false)) }
         lookIntoFoldersThatAreSent(pass)
         guard !tracker.ignoring.changed.isEmpty else { return }
         tracker.ignoring.forget { $0 == device.rootKey || device.place(ofFolder: $0) != nil }
@@ -59,10 +60,11 @@ extension Synchronizer {
         guard !tracker.ignoring.unsentFolders.isEmpty else { return }
         for candidate in pass.all {
             guard let found = candidate.found, tracker.ignoring.unsentFolders.contains(found.state.key),
-                ((try? device.synced(candidate.id)) ?? nil)?.local?.key == found.state.key
+                // It may go on as one that the cloud has.
+                let item = (try? tracker.knownItem(of: found.state.key)) ?? nil
             else { continue }
             tracker.ignoring.endUnsent(found.state.key)
-            if !isScanned(found.state.key, candidate.id) { markScanned(found.place) }
+            if !isScanned(found.state.key, item) { markScanned(found.place) }
         }
     }
 
