@@ -28,6 +28,9 @@ import Synchronization
     @Option(help: "What goes wrong in every world, and nothing else: a list, with commas, of \(FaultList.names).")
     var faults: FaultList?
 
+    @Option(help: "What goes wrong in every world, besides what else does: such a list.")
+    var also: FaultList?
+
     @Option(help: "How many worlds at the same time; otherwise one for each processor.")
     var jobs: Int?
 
@@ -51,7 +54,13 @@ import Synchronization
 
     func run() throws {
         let range = seeds?.range ?? seed...seed
-        let settings = SimSettings(devices: devices, steps: steps, faults: faults?.faults, isStrict: strict)
+        let settings = SimSettings(
+            devices: devices,
+            steps: steps,
+            faults: faults?.faults,
+            moreFaults: also?.faults ?? [],
+            isStrict: strict
+        )
         let began = ContinuousClock.now
         let progress = Mutex(Progress(next: range.lowerBound))
         DispatchQueue.concurrentPerform(iterations: story ? 1 : jobs ?? ProcessInfo.processInfo.activeProcessorCount) {
@@ -80,7 +89,9 @@ import Synchronization
             "slowest to settle: \(progress.slowest)"
         )
         for counter in SimCounter.allCases { print("  \(counter.rawValue): \(progress.totals[counter] ?? 0)") }
-        let absent = (faults?.faults ?? []).filter { progress.totals[$0.counter, default: 0] == 0 }
+        let absent = (faults?.faults ?? []).union(also?.faults ?? []).filter {
+            progress.totals[$0.counter, default: 0] == 0
+        }
         for fault in absent.map(\.rawValue).sorted() {
             FileHandle.standardError.write(Data("\(fault): never happened\n".utf8))
         }

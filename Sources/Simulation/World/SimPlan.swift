@@ -91,10 +91,13 @@ struct SimPlan {
         addRules(SimRandom(seed: seed ^ 0x1640_2E00), machines, settings)
     }
 
-    /// When asked for.
+    /// In a random order of their own as well, which is the same whether they were asked for or drawn.
     private mutating func addRules(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        for _ in 0..<(Self.count(of: .rules, drawn: 0, settings) * (1 + random.below(8))) {
+        var copy = random
+        var lot = copy.split()
+        let drawn = lot.happens(20) ? 1 : 0
+        for _ in 0..<(Self.count(of: .rules, drawn: drawn, settings) * (1 + random.below(8))) {
             let moment = Duration.milliseconds(random.below(random.happens(50) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .rule(random.split())))
         }
@@ -175,6 +178,7 @@ struct SimPlan {
     }
 
     private static func count(of fault: SimFault, drawn: Int, _ settings: SimSettings) -> Int {
+        if settings.moreFaults.contains(fault) { return max(drawn, 1) }
         guard let faults = settings.faults else { return drawn }
         return faults.contains(fault) ? max(drawn, 1) : 0
     }

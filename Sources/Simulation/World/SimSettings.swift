@@ -67,13 +67,22 @@ package struct SimSettings: Sendable {
     package var steps: Int?
     /// Those that happen, all of them in every world; `nil`: what the seed decides.
     package var faults: Set<SimFault>?
+    /// These happen in every world, besides what `faults` or the seed says.
+    package var moreFaults: Set<SimFault>
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
 
-    package init(devices: Int? = nil, steps: Int? = nil, faults: Set<SimFault>? = nil, isStrict: Bool = false) {
+    package init(
+        devices: Int? = nil,
+        steps: Int? = nil,
+        faults: Set<SimFault>? = nil,
+        moreFaults: Set<SimFault> = [],
+        isStrict: Bool = false
+    ) {
         self.devices = devices
         self.steps = steps
         self.faults = faults
+        self.moreFaults = moreFaults
         self.isStrict = isStrict
     }
 }
