@@ -64,6 +64,8 @@ package actor ContainerEngine {
     /// When new files may come with their content again, after that has failed.
     var bringsAgain = Instant.start
     var syncCount = 0
+    /// Packages of which files have become whole, by their revisions.
+    var packagesToLookAt: Set<RevisionID> = []
     var keeping = KeepingState()
     var problems: [ItemID: ItemProblem] = [:]
     var position = LogPosition.beginning

@@ -82,7 +82,11 @@ extension ItemTracker {
         if state.kind == .package, let row = try view.synced(key: state.key).first(where: { $0.content == .folder }) {
             guard try collectBecomingPackage(row, place, parent, state, work, into: pass) else { return }
         }
-        if let row, let own = try view.synced(key: state.key).first(where: { $0.place == row.place }) {
+        if let row,
+            let own = try view.synced(key: state.key).first(where: {
+                $0.place == row.place && $0.content.kind == kind(of: state)
+            })
+        {
             // Others have moved the one away and given its name to another, and that is here already.
             try found(own.id, place, parent, state, own, work, into: pass)
             return try collectAbsent(row, work, into: pass)
@@ -160,6 +164,11 @@ extension ItemTracker {
             newItems.remove(state.key)
             known = nil
         }
+        if let item = known, let kind = try knownKind(of: item), kind != self.kind(of: state) {
+            // It has become a package since it was sent as a folder.
+            newItems.remove(state.key)
+            known = nil
+        }
         if known == nil { known = try continued(among: there, by: state, into: pass) }
         let ruling = try ruling(onNew: place, state, as: known, into: pass)
         if case .ignored = ruling { return try collectIgnored(place, parent, state, there, work, into: pass) }
@@ -175,6 +184,10 @@ extension ItemTracker {
             try collect(.place(own), into: pass)
             candidate.verdict = .later(.milliseconds(100))
         }
+    }
+
+    private func knownKind(of item: ItemID) throws -> ItemKind? {
+        try (view.synced(item)?.content ?? view.remote(item)?.content)?.kind
     }
 
     /// The item whose placeholder an apply put here before it was written down, if others have moved it since.

@@ -58,11 +58,28 @@ extension ContainerEngine {
             }
         }
         recordFilled()
+        look(atPackagesOf: Set(tree.entries.compactMap(\.state.placeholder?.revision)))
         return failure
     }
 
+    /// One whose files become whole one by one is not looked through for each.
+    private static let lookingTime = Duration.milliseconds(500)
+
     /// Files of packages have become whole: their rows say whether anything is still missing.
     func noteFilled(packagesOf revisions: Set<RevisionID>) {
+        guard !revisions.isEmpty else { return }
+        let isFirst = packagesToLookAt.isEmpty
+        packagesToLookAt.formUnion(revisions)
+        guard isFirst else { return }
+        Task {
+            try? await Task.sleep(for: Self.lookingTime)
+            let revisions = self.packagesToLookAt
+            self.packagesToLookAt = []
+            self.look(atPackagesOf: revisions)
+        }
+    }
+
+    private func look(atPackagesOf revisions: Set<RevisionID>) {
         for revision in revisions.sorted() {
             for row in (try? replica.database.syncedPackages(revision: revision)) ?? [] {
                 guard let local = row.local else { continue }

@@ -1,3 +1,4 @@
+import Synchronization
 import UbiquityModel
 
 /// The chunks of a package's content, of which the index and each file have some by themselves.
@@ -29,5 +30,23 @@ struct PackageChunks: Sendable {
     /// The same with where each is in the part. Empty for what is no part.
     func index(from offset: Int64, size: Int64) -> [ChunkIndex.Entry] {
         ChunkIndex(Manifest(entries: Array(part(from: offset, size: size) ?? []))).entries
+    }
+}
+
+/// Those of the packages that are being read: each of their files asks for them.
+final class PackageChunksCache: Sendable {
+    private static let limit = 4
+
+    /// Memory work only, the oldest first; a leaf in the order of locks.
+    private let known = Mutex<[(revision: RevisionID, chunks: PackageChunks)]>([])
+
+    func chunks(of revision: RevisionID, _ manifest: Manifest) -> PackageChunks {
+        if let found = known.withLock({ $0.first { $0.revision == revision } }) { return found.chunks }
+        let chunks = PackageChunks(manifest)
+        known.withLock { known in
+            if known.count == Self.limit { known.removeFirst() }
+            known.append((revision, chunks))
+        }
+        return chunks
     }
 }

@@ -380,7 +380,7 @@ package final class ContentFiller: Sendable {
                 return tellEnded()
             }
             // What is downloaded by name becomes whole file by file, and no others with it.
-            if !isWantedByEngine(id) { missed(file, source.place) }
+            if file.placeholder.offset == nil, !isWantedByEngine(id) { missed(file, source.place) }
             try await fill(file, id, source, manifest)
             // Once the transfer has ended for whoever asks.
             completeServed(id)

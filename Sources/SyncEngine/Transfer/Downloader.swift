@@ -29,6 +29,7 @@ struct Downloader: Sendable {
     let replica: Replica
     let meter: TransferMeter
     let known = KnownRevisions()
+    private let packages = PackageChunksCache()
 
     // MARK: What to fetch
 
@@ -37,7 +38,8 @@ struct Downloader: Sendable {
         let placeholder = file.placeholder
         var source = try await source(of: placeholder.revision, file.key, isPart: placeholder.offset != nil)
         guard let offset = placeholder.offset, let manifest = source.manifest else { return source }
-        guard let part = PackageChunks(manifest).part(from: offset, size: placeholder.size) else {
+        let chunks = packages.chunks(of: placeholder.revision, manifest)
+        guard let part = chunks.part(from: offset, size: placeholder.size) else {
             throw .corrupted("the package has no file there")
         }
         source.manifest = Manifest(entries: Array(part))
