@@ -213,6 +213,21 @@ int64_t clinux_xattr_list(int descriptor, char *names, size_t size) {
     return result < 0 ? -errno : result;
 }
 
+int64_t clinux_xattr_list_at(int directory, const char *name, char *names, size_t size) {
+#ifdef SYS_listxattrat
+    enum { NUMBER = SYS_listxattrat };
+#else
+    enum { NUMBER = 465 };  // The same everywhere; since Linux 6.13.
+#endif
+    long result = syscall(NUMBER, directory, name, AT_SYMLINK_NOFOLLOW, names, size);
+    if (result < 0 && (errno == ENOSYS || errno == EPERM)) {
+        char path[PROC_PATH_SIZE + 256];
+        snprintf(path, sizeof path, "/proc/thread-self/fd/%d/%s", directory, name);
+        result = llistxattr(path, names, size);
+    }
+    return result < 0 ? -errno : result;
+}
+
 int clinux_chmod(int descriptor, uint32_t mode) {
     int result = fchmod(descriptor, mode);
     if (result < 0 && errno == EBADF) {

@@ -73,6 +73,8 @@ int64_t clinux_xattr_get(int descriptor, const char *name, void *value, size_t s
 int clinux_xattr_set(int descriptor, const char *name, const void *value, size_t size, int flags);
 int clinux_xattr_remove(int descriptor, const char *name);
 int64_t clinux_xattr_list(int descriptor, char *names, size_t size);
+// The same of a name in a directory, never following a link at the end.
+int64_t clinux_xattr_list_at(int directory, const char *name, char *names, size_t size);
 
 // chmod of the inode behind any descriptor, also an O_PATH one.
 int clinux_chmod(int descriptor, uint32_t mode);

@@ -39,16 +39,19 @@ struct Importer {
 
     private func check(_ folder: borrowing LocalFolder, device: UInt64) throws(ControlError) {
         for name in try folder.names() {
-            let path = folder.path(of: name)
             guard let status = try folder.status(of: name) else { continue }
             if status.device != device {
-                throw ControlError("\(path)", "another filesystem is mounted there", remedy: "unmount it first")
+                throw ControlError(
+                    "\(folder.path(of: name))",
+                    "another filesystem is mounted there",
+                    remedy: "unmount it first"
+                )
             }
             switch status.mode & S_IFMT {
             case S_IFREG:
                 if try folder.isPlaceholder(name) {
                     throw ControlError(
-                        "\(path)",
+                        "\(folder.path(of: name))",
                         "it is a placeholder of another container: its content is not here",
                         remedy: "remove it, or download it where it comes from"
                     )

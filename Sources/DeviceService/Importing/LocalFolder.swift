@@ -82,14 +82,22 @@ struct LocalFolder: ~Copyable {
     }
 
     func isPlaceholder(_ name: Name) throws(ControlError) -> Bool {
-        try withPath(name) { descriptor throws(ControlError) in
-            do throws(Errno) {
-                return try ExtendedAttributes.get(descriptor, ExtendedAttributes.placeholder) != nil
-            } catch {
-                throw ControlError("\(path(of: name))", "\(error)")
-            }
+        let own = try ownAttributes(of: name)
+        return !own.isEmpty && own.contains(Array(ExtendedAttributes.placeholder.utf8))
+    }
+
+    /// The names of those attributes that only the backing tree's items have.
+    private func ownAttributes(of name: Name) throws(ControlError) -> [[UInt8]] {
+        do throws(Errno) {
+            let names = try name.withCString { name throws(Errno) in try ExtendedAttributes.names(in: raw, name) }
+            // Nearly all have none at all.
+            return names.isEmpty ? [] : names.filter { $0.starts(with: Self.ownPrefix) }
+        } catch {
+            throw ControlError("\(path(of: name))", "\(error)")
         }
     }
+
+    private static let ownPrefix = Array("user.ubiquity..".utf8)
 
     func linkTarget(_ name: Name) throws(ControlError) -> [UInt8] {
         var buffer = [CChar](repeating: 0, count: 4096)
@@ -120,14 +128,13 @@ struct LocalFolder: ~Copyable {
     }
 
     private func adopt(_ name: Name, _ status: clinux_status, _ kind: LocalKind) throws(ControlError) {
+        let visible = UInt16(status.mode & 0o7777)
+        let own = try ownAttributes(of: name)
+        if own.isEmpty, InodeMode.backing(visible, kind) == visible { return }
         try withPath(name) { descriptor throws(ControlError) in
             do throws(Errno) {
-                let visible = UInt16(status.mode & 0o7777)
                 let mode = try Self.trueMode(descriptor, status, kind)
                 let backing = InodeMode.backing(mode, kind)
-                let own = try ExtendedAttributes.names(descriptor).filter {
-                    $0.starts(with: Array("user.ubiquity..".utf8))
-                }
                 let stray = own.filter { $0 != Array(ExtendedAttributes.mode.utf8) }
                 guard backing != visible || backing != mode || !own.isEmpty else { return }
                 // The owner of a 0444 file may not set its attributes: the mode comes first.

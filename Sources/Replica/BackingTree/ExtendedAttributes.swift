@@ -49,15 +49,26 @@ package enum ExtendedAttributes {
 
     /// All names, ours included. Empty where there can be none.
     package static func names(_ descriptor: Int32) throws(Errno) -> [[UInt8]] {
+        try names { clinux_xattr_list(descriptor, $0, $1) }
+    }
+
+    /// The same of what a name in a directory stands for, never following a link.
+    package static func names(in directory: Int32, _ name: UnsafePointer<CChar>) throws(Errno) -> [[UInt8]] {
+        try names { clinux_xattr_list_at(directory, name, $0, $1) }
+    }
+
+    private static func names(
+        _ read: (UnsafeMutablePointer<CChar>?, Int) -> Int64
+    ) throws(Errno) -> [[UInt8]] {
         var capacity = 512
         while true {
             var result: Int64 = 0
-            let list = [UInt8](unsafeUninitializedCapacity: capacity) { room, count in
-                let base = UnsafeMutableRawPointer(room.baseAddress)?.assumingMemoryBound(to: CChar.self)
-                result = clinux_xattr_list(descriptor, base, room.count)
-                count = max(0, Int(result))
+            let list = withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { room -> [[UInt8]] in
+                result = read(room.baseAddress?.assumingMemoryBound(to: CChar.self), room.count)
+                guard result > 0 else { return [] }
+                return room[..<Int(result)].split(separator: 0).map { Array($0) }
             }
-            if result >= 0 { return list.split(separator: 0).map(Array.init) }
+            if result >= 0 { return list }
             switch Errno(rawValue: Int32(-result)) {
             case .notSupported, .notPermitted: return []
             // XATTR_LIST_MAX: no list is longer.
