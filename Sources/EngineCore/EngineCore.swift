@@ -91,6 +91,8 @@ package struct EngineCore: Sendable {
     private var attempts = 0
     private var queue = WorkQueue<Work>()
     private var inPass: Set<Work> = []
+    /// The same, in the order in which it was taken: that of a set is not the same in two runs, and the queue's must be.
+    private var orderInPass: [Work] = []
     /// Changed again while a pass or a transfer had it; the value says whether it was open.
     private var changedMeanwhile: [Work: Bool] = [:]
     /// What it would have waited for came while a pass had it.
@@ -140,8 +142,18 @@ package struct EngineCore: Sendable {
     package func isHeldUp(_ work: Work) -> Bool { hasFailed(work) || parked.contains(work) }
     package var holdsUp: Bool { !failures.isEmpty || !parked.isEmpty }
 
+    /// What the next pass will have, as far as that is known by now.
+    package func upcoming(at now: Instant) -> [Work] { queue.upcoming(at: now, limit: Self.passLimit) }
+
     /// Everything that is not done, for `sync` to name.
     package var unfinished: [Work] { Array(queue.keys) + Array(inPass) + Array(transferring) }
+
+    package var hasUnfinished: Bool { !queue.isEmpty || !inPass.isEmpty || !transferring.isEmpty }
+
+    /// Without a list of all of it, which may be long.
+    package func isAllUnfinished(_ condition: (Work) -> Bool) -> Bool {
+        queue.keys.allSatisfy(condition) && inPass.allSatisfy(condition) && transferring.allSatisfy(condition)
+    }
 
     // MARK: Events
 
@@ -187,10 +199,9 @@ package struct EngineCore: Sendable {
             }
             for item in items { add(.item(item), at: now) }
         case .passEnded(let verdicts):
-            // The order of a set or dictionary is not the same in two runs; the queue's order must be.
-            for work in inPass.sorted() where verdicts[work] == nil { finish(work, .again, at: now) }
-            for (work, verdict) in verdicts.sorted(by: { $0.key < $1.key }) { finish(work, verdict, at: now) }
+            for work in orderInPass { finish(work, verdicts[work] ?? .again, at: now) }
             inPass.removeAll()
+            orderInPass.removeAll()
             wokenMeanwhile.removeAll()
         case .transferEnded(let work, let verdict):
             if transferring.remove(work) != nil {
@@ -240,6 +251,7 @@ package struct EngineCore: Sendable {
                 let ready = queue.takeReady(at: now, limit: Self.passLimit)
                 if !ready.isEmpty {
                     inPass = Set(ready)
+                    orderInPass = ready
                     effects.append(.runPass(ready))
                 } else if pendingMayBeLoaded, !isLoadingPending {
                     isLoadingPending = true

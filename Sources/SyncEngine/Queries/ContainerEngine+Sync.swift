@@ -84,7 +84,7 @@ extension ContainerEngine {
             case .waiting: _ = try await cloudHead(until: end)
             case .connecting, .listing, .live: break
             }
-            let isSent = core.unfinished.allSatisfy { work in
+            let isSent = core.isAllUnfinished { work in
                 (synchronizer.finishedIn[work] ?? 0) > begun
                     || (!awaited.contains(work) && isChanged(work, after: changesSeen))
             }
@@ -98,11 +98,11 @@ extension ContainerEngine {
                 if let failed = unsyncable() { throw .itemsInError(failed) }
                 return
             }
-            if core.connection == .live, !core.unfinished.isEmpty {
-                if let failed = unsyncable(), core.unfinished.allSatisfy({ core.hasFailed($0) }) {
+            if core.connection == .live, core.hasUnfinished {
+                if let failed = unsyncable(), core.isAllUnfinished({ core.hasFailed($0) }) {
                     throw .itemsInError(failed)
                 }
-                if core.unfinished.allSatisfy({ synchronizer.behindWriters.contains($0) }) {
+                if core.isAllUnfinished({ synchronizer.behindWriters.contains($0) }) {
                     let since = behindSince ?? .now
                     behindSince = since
                     if ContinuousClock.now - since >= Self.writersMoment {

@@ -58,6 +58,17 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
     }
 
     package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
+
+    // Written out, so that other modules' dictionaries need not ask which kind of identifier it is.
+
+    @inlinable
+    package static func == (left: Self, right: Self) -> Bool { left.high == right.high && left.low == right.low }
+
+    @inlinable
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(high)
+        hasher.combine(low)
+    }
 }
 
 extension Identifier: CustomStringConvertible, LosslessStringConvertible {

@@ -34,6 +34,9 @@ package struct Name: Hashable, Sendable, Comparable {
 
     package static func < (left: Self, right: Self) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
 
+    /// All bytes at once: an array is hashed one by one.
+    package func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+
     /// Calls `body` with the name as a C string.
     @inlinable
     package func withCString<Result, Failure: Error>(
