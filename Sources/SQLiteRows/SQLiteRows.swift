@@ -132,7 +132,19 @@ package struct PreparedStatement {
     package func run(_ values: [SQLValue]) throws { try database.step(statement, values) { _ in false } }
 
     /// Without an array of the values: for a million rows.
-    package func run(_ bind: (inout ValueBinder) -> Void) throws {
+    package func run(_ bind: (inout ValueBinder) -> Void) throws { try step(bind) { _ in true } }
+
+    /// The first column of the first row; 0 if there is none.
+    package func integer(_ bind: (inout ValueBinder) -> Void) throws -> Int64 {
+        var result: Int64 = 0
+        try step(bind) { row in
+            result = row.integer(0)
+            return false
+        }
+        return result
+    }
+
+    private func step(_ bind: (inout ValueBinder) -> Void, _ body: (SQLRow) -> Bool) throws {
         try withExtendedLifetime(statement) {
             try withUnsafeTemporaryAllocation(byteCount: ValueBinder.room, alignment: 1) { room in
                 var binder = ValueBinder(statement: statement.sqliteStatement, room: room)
@@ -145,7 +157,7 @@ package struct PreparedStatement {
                 try database.check(binder.code)
                 while true {
                     switch sqlite3_step(statement.sqliteStatement) {
-                    case SQLITE_ROW: continue
+                    case SQLITE_ROW: if !body(SQLRow(statement: statement.sqliteStatement)) { return }
                     case SQLITE_DONE: return
                     case let code: try database.check(code)
                     }

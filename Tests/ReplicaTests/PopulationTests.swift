@@ -136,7 +136,7 @@ import UbiquityModel
     @Test func `a folder that is to be all here has everything pending`() throws {
         let (top, below) = try listed()
         try database.write(synced: [SyncedItem(below[0], local: evidence(2))])
-        try database.setPopulated(top.id)
+        try database.setPopulated([top.id])
         #expect(try database.differing(limit: 10) == [below[1].id, below[2].id])
         #expect(try !database.isUnpopulated(top.id))
     }

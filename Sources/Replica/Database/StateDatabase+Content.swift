@@ -91,10 +91,14 @@ enum ManifestTable {
         """
 
     static func write(_ database: Database, _ manifests: [ContentID: Manifest]) throws {
+        guard !manifests.isEmpty else { return }
         // A content's name says all of its manifest: one that is there is the same.
         let insert = try database.prepared("INSERT OR IGNORE INTO manifests (content, entries) VALUES (?, ?)")
         for (content, manifest) in manifests.sorted(by: { $0.key < $1.key }) {
-            try insert.run([.blob(content.bytes), .blob(manifest.encoded)])
+            try insert.run { row in
+                row.append(content)
+                row.append(manifest.encoded)
+            }
         }
     }
 }

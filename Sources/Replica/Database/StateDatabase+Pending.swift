@@ -48,7 +48,7 @@ extension StateDatabase {
 enum PendingTable {
     /// A deleted item of which nothing is synced is as good as none; one in an unpopulated folder stays in the cloud until somebody asks,
     /// unless this device has sent it itself and does not know what became of that.
-    private static let agrees = """
+    fileprivate static let agrees = """
         SELECT EXISTS (
             SELECT 1 FROM remote AS r CROSS JOIN synced AS s ON s.id = r.id
             WHERE r.id = ?1 AND NOT r.deleted AND r.parent = s.parent AND r.name = s.name AND r.kind = s.kind
@@ -64,13 +64,25 @@ enum PendingTable {
         """
 
     /// After every change of one of the two rows, in its transaction.
-    static func refresh(_ database: Database, _ id: ItemID) throws {
-        let id = SQLValue.identifier(id)
-        let agree = try database.row(agrees, [id]) { $0.integer(0) != 0 } ?? false
-        try database.run(
-            agree ? "DELETE FROM pending WHERE id = ?" : "INSERT OR IGNORE INTO pending (id) VALUES (?)",
-            [id]
-        )
+    static func refresh(_ database: Database, _ id: ItemID) throws { try Refresh(database)(id) }
+
+    /// The same of many.
+    struct Refresh {
+        private let agrees: PreparedStatement
+        private let remove: PreparedStatement
+        private let insert: PreparedStatement
+
+        /// Not to be kept longer than the transaction.
+        init(_ database: Database) throws {
+            agrees = try database.prepared(PendingTable.agrees)
+            remove = try database.prepared("DELETE FROM pending WHERE id = ?")
+            insert = try database.prepared("INSERT OR IGNORE INTO pending (id) VALUES (?)")
+        }
+
+        func callAsFunction(_ id: ItemID) throws {
+            let agree = try agrees.integer { $0.append(id) } != 0
+            try (agree ? remove : insert).run { $0.append(id) }
+        }
     }
 
     static func fetch(_ database: Database, after id: ItemID?, limit: Int) throws -> [ItemID] {

@@ -49,14 +49,17 @@ extension StateDatabase {
         }
     }
 
-    /// All that the cloud has in it is to come here.
-    package func setPopulated(_ folder: ItemID) throws(ReplicaError) {
+    /// All that the cloud has in them is to come here.
+    package func setPopulated(_ folders: [ItemID]) throws(ReplicaError) {
+        guard !folders.isEmpty else { return }
         try writing { database in
-            try database.run("DELETE FROM unpopulated WHERE item = ?", [.identifier(folder)])
-            try database.run(
-                "INSERT OR IGNORE INTO pending (id) SELECT id FROM (\(PopulationTable.entries))",
-                [.identifier(folder), .integer(.max)]
-            )
+            for folder in folders {
+                try database.run("DELETE FROM unpopulated WHERE item = ?", [.identifier(folder)])
+                try database.run(
+                    "INSERT OR IGNORE INTO pending (id) SELECT id FROM (\(PopulationTable.entries))",
+                    [.identifier(folder), .integer(.max)]
+                )
+            }
         }
     }
 

@@ -20,7 +20,17 @@ extension StateDatabase {
 
     /// The live items of a name: one, or several while some are only announced.
     package func remote(at place: Place) throws(ReplicaError) -> [RemoteItem] {
-        try reading { try RemoteTable.fetch($0, "parent = ? AND name = ? AND NOT deleted ORDER BY id", place.values) }
+        let limit = SQLValue.integer(Int64(NameCache<RemoteItem>.largest + 1))
+        let known = try readingNames { names, database, version in
+            try names.remote.rows(at: place, asOf: version, name: \.place.name) {
+                let condition = "parent = ? AND NOT deleted ORDER BY name, id LIMIT ?"
+                return try RemoteTable.fetch(database, condition, [.identifier($0), limit])
+            }
+        }
+        if let known { return known }
+        return try reading {
+            try RemoteTable.fetch($0, "parent = ? AND name = ? AND NOT deleted ORDER BY id", place.values)
+        }
     }
 
     /// The live items in a folder, by name.
@@ -107,12 +117,20 @@ enum RemoteTable {
         """
     private static let upsertNewer = upsert + " WHERE excluded.position >= remote.position"
 
-    static func write(_ database: Database, _ items: [RemoteItem], overwriting: Bool = false) throws {
+    /// - Parameter refreshedLater: items for which the caller sees to it whether they are pending.
+    static func write(
+        _ database: Database,
+        _ items: [RemoteItem],
+        overwriting: Bool = false,
+        refreshedLater: Set<ItemID> = []
+    ) throws {
+        guard !items.isEmpty else { return }
         let upsert = try database.prepared(overwriting ? upsert : upsertNewer)
+        let refresh = try PendingTable.Refresh(database)
         for item in items {
             try upsert.run { bind(item, &$0) }
             if item.content == .folder { try PopulationTable.mark(database, item) }
-            try PendingTable.refresh(database, item.id)
+            if !refreshedLater.contains(item.id) { try refresh(item.id) }
         }
     }
 

@@ -27,26 +27,32 @@ extension StateDatabase {
 
     package func write(sending: [(item: ItemID, sent: SentRevision)]) throws(ReplicaError) {
         guard !sending.isEmpty else { return }
-        let boot: SQLValue = MachineStart.id.map { .text($0) } ?? .null
+        let boot = MachineStart.id
         try writing { database in
+            let insert = try database.prepared(
+                "INSERT OR REPLACE INTO sending (item, revision, content, boot) VALUES (?, ?, ?, ?)"
+            )
             for (item, sent) in sending {
-                try database.run(
-                    "INSERT OR REPLACE INTO sending (item, revision, content, boot) VALUES (?, ?, ?, ?)",
-                    [
-                        .identifier(item), .identifier(sent.revision), sent.content.map { .blob($0.bytes) } ?? .null,
-                        sent.isDoubtful ? .null : boot,
-                    ]
-                )
+                try insert.run { row in
+                    row.append(item)
+                    row.append(sent.revision)
+                    if let content = sent.content { row.append(content) } else { row.appendNull() }
+                    if let boot, !sent.isDoubtful { row.append(text: boot) } else { row.appendNull() }
+                }
             }
         }
     }
 }
 
 enum SendingTable {
-    static func remove(_ database: Database, _ items: [ItemID]) throws {
+    /// - Parameter refreshedLater: items for which the caller sees to it whether they are pending.
+    static func remove(_ database: Database, _ items: [ItemID], refreshedLater: Set<ItemID>) throws {
+        guard !items.isEmpty else { return }
+        let remove = try database.prepared("DELETE FROM sending WHERE item = ?")
+        let refresh = try PendingTable.Refresh(database)
         for item in items {
-            try database.run("DELETE FROM sending WHERE item = ?", [.identifier(item)])
-            try PendingTable.refresh(database, item)
+            try remove.run { $0.append(item) }
+            if !refreshedLater.contains(item) { try refresh(item) }
         }
     }
 }

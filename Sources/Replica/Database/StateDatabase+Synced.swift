@@ -9,7 +9,14 @@ extension StateDatabase {
     }
 
     package func synced(at place: Place) throws(ReplicaError) -> [SyncedItem] {
-        try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id", place.values) }
+        let limit = SQLValue.integer(Int64(NameCache<SyncedItem>.largest + 1))
+        let known = try readingNames { names, database, version in
+            try names.synced.rows(at: place, asOf: version, name: \.place.name) {
+                try SyncedTable.fetch(database, "parent = ? ORDER BY name, id LIMIT ?", [.identifier($0), limit])
+            }
+        }
+        if let known { return known }
+        return try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id", place.values) }
     }
 
     /// The items of an inode: several if it has several names.
@@ -20,6 +27,11 @@ extension StateDatabase {
     /// Reads all items: for what is found in no other way.
     package func synced(revision: RevisionID) throws(ReplicaError) -> [SyncedItem] {
         try reading { try SyncedTable.fetch($0, "revision = ? ORDER BY id", [.identifier(revision)]) }
+    }
+
+    /// Whether there is any item at all.
+    package func hasSynced() throws(ReplicaError) -> Bool {
+        try reading { try $0.row("SELECT 1 FROM synced LIMIT 1") { _ in true } ?? false }
     }
 
     /// Those of the inodes that no item is known to be.
@@ -82,10 +94,11 @@ extension StateDatabase {
     ) throws(ReplicaError) {
         try writing { database in
             for folder in unpopulated { try PopulationTable.insert(database, folder) }
-            try RemoteTable.write(database, remote)
+            let refreshedLater = Set(changes.upserts.map(\.id)).union(changes.removals)
+            try RemoteTable.write(database, remote, refreshedLater: refreshedLater)
             if let answered = remote.map(\.position).max() { try MetaTable.write(answered: answered, database) }
             // First: the rows that follow make most of these agree.
-            try SendingTable.remove(database, changes.answered)
+            try SendingTable.remove(database, changes.answered, refreshedLater: refreshedLater)
             try SyncedTable.apply(database, changes)
             try ManifestTable.write(database, manifests)
         }
@@ -150,6 +163,7 @@ enum SyncedTable {
             )
         }
         let upsert = try database.prepared(upsert)
+        let refresh = try PendingTable.Refresh(database)
         for item in changes.upserts {
             try upsert.run { row in
                 ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
@@ -163,7 +177,7 @@ enum SyncedTable {
                     for _ in 0..<5 { row.appendNull() }
                 }
             }
-            try PendingTable.refresh(database, item.id)
+            try refresh(item.id)
         }
     }
 

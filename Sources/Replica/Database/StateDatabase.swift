@@ -63,6 +63,7 @@ package final class StateDatabase: Sendable {
     /// One or more reads that need not agree with each other: no transaction.
     func reading<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
         do {
+            if let database = try burst.database(asOf: writings) { return try body(database) }
             if let reader = try burst.reader(asOf: writings, from: readers) { return try reader.unsafeRead(body) }
             guard let reader = try readers.take() else { return try pool.unsafeRead(body) }
             defer { readers.put(reader) }
@@ -79,6 +80,33 @@ package final class StateDatabase: Sendable {
     package func readInBursts() { burst.adopt() }
 
     package func endReading() { burst.end() }
+
+    /// The same without going to the connection and back for each: it is the calling thread's until `body` ends.
+    package func readingTogether(_ body: () -> Void) {
+        let reader = (try? burst.reader(asOf: writings, from: readers)) ?? nil
+        guard let reader, !burst.isTogether else { return body() }
+        reader.unsafeRead { burst.together($0, body) }
+    }
+
+    /// Of what is read together.
+    struct Names {
+        var synced = NameCache<SyncedItem>()
+        var remote = NameCache<RemoteItem>()
+    }
+
+    /// - Parameter ask: gets what is known of the state of which it gets the number as well.
+    /// - Returns: `nil` where nothing is read together, or `ask` knows nothing.
+    func readingNames<Row>(
+        _ ask: (inout Names, Database, UInt64) throws -> [Row]?
+    ) throws(ReplicaError) -> [Row]? {
+        do {
+            let version = writings
+            guard let database = try burst.database(asOf: version) else { return nil }
+            return try ask(&burst.names, database, version)
+        } catch {
+            throw Self.described(error)
+        }
+    }
 
     /// How often something was written.
     private var writings: UInt64 { folders.withLock { $0.version } }
@@ -123,12 +151,18 @@ package final class StateDatabase: Sendable {
 }
 
 /// One thread's connection, and whether it has a transaction open.
-private final class ReadingBurst: Sendable {
+///
+/// `@unchecked Sendable`: `current` and `names` are touched by that thread only, which `thread` says; the rest is safe by itself.
+private final class ReadingBurst: @unchecked Sendable {
     private struct State {
         var reader: DatabaseQueue?
         /// As of when the transaction reads.
         var version: UInt64?
     }
+
+    /// While several reads are made together.
+    private var current: Database?
+    var names = StateDatabase.Names()
 
     /// 0: none.
     private let thread = Atomic<UInt>(0)
@@ -137,19 +171,45 @@ private final class ReadingBurst: Sendable {
 
     func adopt() { thread.store(UInt(pthread_self()), ordering: .relaxed) }
 
+    private var isOwnThread: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
     /// - Returns: `nil` for all other threads.
     func reader(asOf version: UInt64, from readers: ReaderStack) throws -> DatabaseQueue? {
-        guard thread.load(ordering: .relaxed) == UInt(pthread_self()) else { return nil }
+        guard isOwnThread else { return nil }
         let (known, begun) = state.withLock { ($0.reader, $0.version) }
         guard let reader = try known ?? readers.take() else { return nil }
         if begun != version {
-            try reader.unsafeRead { database in
-                if database.isInsideTransaction { try database.run("COMMIT", []) }
-                try database.run("BEGIN", [])
-            }
+            try reader.unsafeRead { try begin($0) }
             state.withLock { $0 = State(reader: reader, version: version) }
         }
         return reader
+    }
+
+    private func begin(_ database: Database) throws {
+        if database.isInsideTransaction { try database.run("COMMIT", []) }
+        try database.run("BEGIN", [])
+    }
+
+    var isTogether: Bool { isOwnThread && current != nil }
+
+    /// Until `body` ends, this thread's reads find the connection by `database(asOf:)`.
+    func together(_ database: Database, _ body: () -> Void) {
+        current = database
+        defer {
+            current = nil
+            names = StateDatabase.Names()
+        }
+        body()
+    }
+
+    /// - Returns: `nil` for all other threads, and where each read goes to the connection by itself.
+    func database(asOf version: UInt64) throws -> Database? {
+        guard isOwnThread, let current else { return nil }
+        if state.withLock({ $0.version }) != version {
+            try begin(current)
+            state.withLock { $0.version = version }
+        }
+        return current
     }
 
     func end() {

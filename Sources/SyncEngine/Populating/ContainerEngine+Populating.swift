@@ -99,13 +99,16 @@ extension ContainerEngine {
 
     /// A folder that was here before its item was known is one like any other: all in it comes here.
     func populateAdopted(_ rows: [SyncedItem]) throws(ReplicaError) {
+        var adopted: [ItemID] = []
         for row in rows where row.content == .folder {
             guard let key = row.local?.key, populator.item(of: key) != row.id,
                 try replica.database.isUnpopulated(row.id)
             else { continue }
-            try replica.database.setPopulated(row.id)
-            handle(.remoteChanged)
+            adopted.append(row.id)
         }
+        guard !adopted.isEmpty else { return }
+        try replica.database.setPopulated(adopted)
+        handle(.remoteChanged)
     }
 
     // MARK: What others change
