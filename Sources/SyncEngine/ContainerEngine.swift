@@ -291,13 +291,26 @@ package actor ContainerEngine {
     private func runPass(_ works: [Work]) async {
         synchronizer.isRunningPass = true
         beginWatchingFills()
+        let view = synchronizer.device
+        let drops = view.ahead.drops
+        view.ahead.use(await view.ahead.taken(), drops)
         drainChanges()
-        synchronizer.device.keepsFolder = true
+        view.ahead.begin(untouched(core.upcoming(at: now)), with: uploader)
+        view.keepsFolder = true
         await synchronizer.run(works)
-        synchronizer.device.keepsFolder = false
+        view.keepsFolder = false
+        view.ahead.end()
         endWatchingFills()
         for waiter in passWaiters { waiter.resume() }
         passWaiters = []
+    }
+
+    /// The places among them of which no program has told anything: those that a scan has found.
+    private func untouched(_ works: [Work]) -> [LocalPlace] {
+        works.compactMap { work in
+            guard case .place(let place) = work, tracker.changedAt[place] == nil else { return nil }
+            return place
+        }
     }
 
     /// Returns when nothing waits any more, when the engine stops, or when the waiting task is cancelled.

@@ -19,6 +19,8 @@ package final class Candidate {
     /// What was read of its content.
     package var read: ReadContent?
     package var verdict: EngineCore.Verdict?
+    /// The cloud's item of the same name, as which it goes on, and with which it agrees in all.
+    var adoptedAs: ItemID?
     /// It stays here because of a `.ubiquityignore`, unless it is the very item that the cloud has under its name.
     var isIgnored = false
     /// Something ignored has its name here: the cloud is told of a second one, and only then it comes.
@@ -77,6 +79,9 @@ package final class Candidate {
         guard synced == nil, rival == nil, let found, TransitionalName.matches(found.place.name) else { return false }
         return remote.map { $0.isDeleted || !TransitionalName.matches($0.place.name) } ?? true
     }
+
+    /// The item that it is from now on.
+    var item: ItemID { adoptedAs ?? id }
 
     /// It is about to come into being here.
     package var appears: Bool {

@@ -11,6 +11,9 @@ package protocol DeviceView: AnyObject {
     var rootKey: InodeKey { get }
     /// `nil`: nothing is there, or its folder is gone.
     func observe(_ place: LocalPlace) throws -> LocalState?
+    /// The same as it was a moment ago, of a file that has one name and all its content, if it was looked at then; only for a place of which
+    /// no program has told anything since.
+    func observedAhead(_ place: LocalPlace) -> LocalState?
     /// A symlink's target; `nil` when it is gone by now.
     func target(of place: LocalPlace) throws -> [UInt8]?
     /// The synced attributes of this very inode; `nil` when the name stands for another, or for none, by now.
@@ -49,6 +52,9 @@ package protocol DeviceView: AnyObject {
     /// Whether the deletion is in the log.
     func isLogged(_ deletion: DeletionEntry) -> Bool
 
+    /// Nothing but a saving: what `body` asks the database is asked in one go.
+    func askingTogether(_ body: () -> Void)
+
     // MARK: Clock and chance
 
     var now: Instant { get }
@@ -70,4 +76,9 @@ package protocol DeviceView: AnyObject {
     func settled(_ item: ItemID, _ key: InodeKey?)
     /// For people: why an item does not sync. `place`: where it is here.
     func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String)
+}
+
+extension DeviceView {
+    package func askingTogether(_ body: () -> Void) { body() }
+    package func observedAhead(_ place: LocalPlace) -> LocalState? { nil }
 }

@@ -56,16 +56,16 @@ package struct IgnoreKnowledge {
 
     /// - Parameters:
     ///   - isItem: the folder that is scanned is one.
-    ///   - hasRow: so is what was found in it.
+    ///   - isUnknown: what was found in it is no item, and nobody is about to look at it. (Who looks finds out what is ignored.)
     package mutating func noteScanned(
         _ name: Name,
         _ state: LocalState,
         in folder: InodeKey,
         isItem: Bool,
-        hasRow: Bool
+        isUnknown: Bool
     ) {
         if IgnoreRules.isName(name) { folders.insert(folder) }
-        guard !hasRow else { return }
+        guard isUnknown else { return }
         if isItem { withUnsent.insert(folder) }
         if state.kind == .folder { unsentFolders.insert(state.key) }
     }

@@ -220,8 +220,28 @@ extension ItemTracker {
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
         newItems.remove(found.state.key)
-        // What differs besides the content is compared once more, now as one item.
-        candidate.verdict = .again
+        if differsInNothing(candidate, found, remote) {
+            candidate.adoptedAs = rival
+            candidate.verdict = .done
+        } else {
+            // What differs besides the content is compared once more, now as one item.
+            candidate.verdict = .again
+        }
+    }
+
+    /// Of an item that was made twice: the next look would find that all is agreed on.
+    private func differsInNothing(
+        _ candidate: Candidate,
+        _ found: Candidate.Found,
+        _ remote: RemoteItem
+    ) -> Bool {
+        guard !found.state.isDataless, !candidate.isIgnored, !candidate.isInTransit,
+            !refusedMoves.contains(remote.id), var local = candidate.local
+        else { return false }
+        // As one that has a row: its entries may have come one after the other.
+        local.timeWasSet = found.state.kind != .folder || (aspects[found.place] ?? []).contains(.attributes)
+        let agreed = AgreedItem(place: remote.place, content: remote.content, attributes: remote.attributes)
+        return Planner.decide(local: local, synced: agreed, remote: remote) == .agree
     }
 
     /// Only their contents are known to be the same. Where attributes differ, nobody knows who has set or removed what: none is lost here

@@ -34,10 +34,13 @@ extension ItemTracker {
         guard let parent = try parentItem(of: place, work, into: pass) else {
             return try lookAtHomeless(place, work, into: pass)
         }
-        let state = try view.observe(place)
+        let ahead = changedAt[place] == nil ? view.observedAhead(place) : nil
+        var state = try ahead ?? view.observe(place)
         // What a lookup has made since the pass began gets its row now: a program may have moved it here, and it would be taken for new.
         view.recordMade()
         let known = try rows(at: place, in: parent, state?.key)
+        // What is an item already may have been changed by this engine, too.
+        if ahead != nil, !known.isEmpty { state = try view.observe(place) }
         try look(at: place, parent, state, known.first, work, into: pass)
         for row in known.dropFirst() { try collectAbsent(row, work, into: pass) }
     }
@@ -174,11 +177,11 @@ extension ItemTracker {
         if case .ignored = ruling { return try collectIgnored(place, parent, state, there, work, into: pass) }
         let id = known ?? view.newItem()
         if hasOneName { newItems.note(state.key, id, at: place) }
-        try found(id, place, parent, state, nil, work, into: pass)
+        // Of one that has just been thought of, nobody has heard.
+        try found(id, place, parent, state, nil, remote: known == nil ? nil : try view.remote(id), work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
         if case .waits(let unread) = ruling { return try wait(for: unread, candidate, into: pass) }
         candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
-        candidate.remote = try view.remote(id)
         if candidate.remote == nil, let rival = candidate.rival, let own = try newPlace(of: rival.id), own != place {
             // That is another one of here, which was sent without an answer: first it gets its row.
             try collect(.place(own), into: pass)
@@ -329,13 +332,27 @@ extension ItemTracker {
         _ work: Work,
         into pass: Pass
     ) throws {
+        try found(id, place, parent, state, row, remote: try view.remote(id), work, into: pass)
+    }
+
+    /// - Parameter remote: what the cloud has said of it.
+    private func found(
+        _ id: ItemID,
+        _ place: LocalPlace,
+        _ parent: ItemID,
+        _ state: LocalState,
+        _ row: SyncedItem?,
+        remote: RemoteItem?,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
         let candidate = pass.candidate(id, work)
+        candidate.remote = remote
         if let already = candidate.found, already.state.key != state.key {
             // One item in two places: names are changing at this moment.
             candidate.verdict = .later(.milliseconds(200))
             return
         }
-        candidate.remote = try view.remote(id)
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
         if let placeholder = state.placeholder, !isAbsent(state.key),
             try isForeign(placeholder, state.key, id)

@@ -17,7 +17,7 @@ extension ItemTracker {
             settle(candidate, verdict, pass, &ended)
             if verdict == .parked { waitingForNews[candidate.id, default: []].formUnion(candidate.works) }
             if verdict == .done || verdict == .sent {
-                woken += (waitingForNews.removeValue(forKey: candidate.id) ?? []).subtracting(works).sorted()
+                woken += (waitingForNews.removeValue(forKey: candidate.item) ?? []).subtracting(works).sorted()
                 // It may have gone, or stand for something else by now.
                 if !waitingForContent.isEmpty, let key = candidate.found?.state.key {
                     woken += (waitingForContent.removeValue(forKey: key) ?? []).subtracting(works).sorted()
@@ -97,14 +97,15 @@ extension ItemTracker {
         _ ended: inout [DeletionEntry]
     ) {
         guard verdict == .done || verdict == .sent else { return }
-        absentSince[candidate.id] = nil
+        absentSince[candidate.item] = nil
         view.settled(candidate.id, candidate.found?.state.key)
+        if let adopted = candidate.adoptedAs { view.settled(adopted, candidate.found?.state.key) }
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
             if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
         }
         if !sentAs.isEmpty {
-            sentAs = sentAs.filter { $0.value != candidate.id && $0.key != candidate.found?.state.key }
+            sentAs = sentAs.filter { $0.value != candidate.item && $0.key != candidate.found?.state.key }
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {
@@ -113,7 +114,7 @@ extension ItemTracker {
         }
         if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {
             // It is there after all.
-            ended.append(.item(candidate.id))
+            ended.append(.item(candidate.item))
         }
         // What has just come into being may have been removed since, and that is for the next pass.
         if candidate.found == nil, let key = candidate.synced?.local?.key,

@@ -19,6 +19,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
 
     func manifest(_ content: ContentID) throws -> Manifest?
     func remoteChildren(of folder: ItemID) throws -> [RemoteItem]
+    /// Whether there is anything at all on which was agreed.
+    func hasSynced() throws -> Bool
     /// Items that differ between what was agreed on and what the cloud has, in the order of their ids.
     func differing(after last: ItemID?, limit: Int) throws -> [ItemID]
     /// Before it leaves: what is sent, and as which revision.
@@ -49,7 +51,12 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     /// Where folders are; whoever moves one says so here.
     var folders: FolderIndex { get }
     /// What lies in a folder, one after the other; without a state, what cannot be looked at.
-    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws
+    /// - Parameter isPassedOver: asked first about each entry of which the folder itself tells what it is. True: nobody looks at it.
+    func forEachEntry(
+        of folder: InodeKey,
+        unless isPassedOver: (Name, LocalKind) throws -> Bool,
+        _ body: (Name, LocalState?) throws -> Void
+    ) throws
     /// Makes what is to appear, beside the tree: a folder, a symlink, an empty file or a placeholder. Before a folder can be looked into,
     /// it is known if all in it is in the cloud only.
     /// - Returns: by what name it is published.
@@ -117,6 +124,12 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func isOfConnection(_ error: any Error) -> Bool
     /// The device draws the consequences: what was achieved until then has been written down.
     func connectionFailed(_ error: any Error)
+}
+
+extension EngineDevice {
+    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
+        try forEachEntry(of: folder, unless: { _, _ in false }, body)
+    }
 }
 
 /// A file whose content is to be read.

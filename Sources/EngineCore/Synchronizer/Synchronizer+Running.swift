@@ -10,22 +10,14 @@ extension Synchronizer {
         passCount += 1
         behindWriters.subtract(works)
         let pass = Pass(seenUpTo: tracker.changeCount)
-        for work in works {
-            if work == .item(.root) {
-                pass.verdicts[work] = lookIntoRoot()
-                continue
-            }
-            do { try tracker.collect(work, into: pass) } catch {
-                logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
-                pass.verdicts[work] = .failed
-                // Of these perhaps only a part was seen.
-                for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
-            }
+        device.askingTogether {
+            for work in works { look(work, into: pass) }
+            lookIntoFolders(pass)
         }
-        lookIntoFolders(pass)
         do {
             await readSmallFiles(pass)
-            let decided = tracker.decide(pass)
+            var decided: (sends: [PlannedSend], transfers: [Candidate]) = ([], [])
+            device.askingTogether { decided = tracker.decide(pass) }
             for candidate in decided.transfers { beginTransfer(candidate) }
             try await send(decided.sends, pass)
             await apply(pass)
@@ -48,10 +40,23 @@ extension Synchronizer {
         hurryWhatFailed(pass, works)
     }
 
+    private func look(_ work: Work, into pass: Pass) {
+        if work == .item(.root) {
+            pass.verdicts[work] = lookIntoRoot()
+            return
+        }
+        do { try tracker.collect(work, into: pass) } catch {
+            logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
+            pass.verdicts[work] = .failed
+            // Of these perhaps only a part was seen.
+            for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
+        }
+    }
+
     /// An item that is right by now may have been the wrong one for long, and be tried again late: that is over as well.
     private func hurryWhatFailed(_ pass: Pass, _ works: [Work]) {
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
-            let work = Work.item(candidate.id)
+            let work = Work.item(candidate.item)
             if core.hasFailed(work), !works.contains(work) { handle(.woken(work)) }
         }
         for case .place(let place) in works { hurryWhoWaits(for: place, unlessIn: works) }

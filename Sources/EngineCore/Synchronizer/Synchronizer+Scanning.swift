@@ -1,4 +1,5 @@
 import Logging
+import Reconciliation
 import UbiquityModel
 
 /// Comparing the backing tree with the synced tree, after a stop that was not clean.
@@ -45,7 +46,13 @@ extension Synchronizer {
     private func scanFolders(onlyFolders: Bool) throws -> Bool {
         device.folders.removeAll()
         foldersToScan = []
-        let isComplete = try scanTree(from: device.rootKey, item: .root, onlyFolders ? .onlyFolders : .everything)
+        var scanned = Result<Bool, any Error>.success(true)
+        device.askingTogether {
+            scanned = Result {
+                try scanTree(from: device.rootKey, item: .root, onlyFolders ? .onlyFolders : .everything)
+            }
+        }
+        let isComplete = try scanned.get()
         // Their folder was about to come back when the engine ended: no place leads to them.
         if !onlyFolders { handle(.pendingLoaded(try device.syncedOrphans(), isLast: false)) }
         return isComplete
@@ -77,12 +84,25 @@ extension Synchronizer {
     ) throws {
         var rows: [Name: SyncedItem] = [:]
         if let item { for row in try device.syncedChildren(of: item) { rows[row.place.name] = row } }
+        // Where there is no row at all, a file is new, whatever inode it is: its pass finds out the rest.
+        let isAllNew = try extent == .everything && !device.hasSynced()
+        func isNew(_ name: Name, _ kind: LocalKind) -> Bool {
+            guard isAllNew, kind == .file || kind == .symlink, !IgnoreRules.isName(name) else { return false }
+            markScanned(LocalPlace(folder: key, name: name))
+            return true
+        }
         do {
-            try device.forEachEntry(of: key) { name, state in
+            try device.forEachEntry(of: key, unless: isNew) { name, state in
                 do {
                     let row = rows.removeValue(forKey: name)
                     guard let state else { return }
-                    tracker.ignoring.noteScanned(name, state, in: key, isItem: item != nil, hasRow: row != nil)
+                    tracker.ignoring.noteScanned(
+                        name,
+                        state,
+                        in: key,
+                        isItem: item != nil,
+                        isUnknown: row == nil && extent == .onlyFolders
+                    )
                     if extent != .onlyFolders {
                         if extent == .everything { withdrawDeletion(of: state.key, row) }
                         try compare(state, row, at: LocalPlace(folder: key, name: name))

@@ -52,32 +52,43 @@ extension BackingTree {
 
     /// The names in a folder, without `.` and `..`, in the disk's order.
     package func names(in directory: Int32) throws(Errno) -> [Name] { try folderNames(directory) }
+
+    /// The same with what each is; `nil` where the filesystem does not say that in passing.
+    package func entries(in directory: Int32) throws(Errno) -> [(name: Name, kind: LocalKind?)] {
+        try folderEntries(directory)
+    }
 }
 
 /// The names in a folder, without `.` and `..`, in the disk's order.
-func folderNames(_ directory: Int32) throws(Errno) -> [Name] {
+func folderNames(_ directory: Int32) throws(Errno) -> [Name] { try folderEntries(directory).map(\.name) }
+
+private func folderEntries(_ directory: Int32) throws(Errno) -> [(name: Name, kind: LocalKind?)] {
     // Its own open file description: it has its own position, and `directory` may be an `O_PATH` descriptor.
     let folder = try OwnedDescriptor(in: directory, ".", flags: O_RDONLY | O_DIRECTORY)
-    var names = [Name]()
+    var entries = [(name: Name, kind: LocalKind?)]()
     let capacity = 64 * 1024
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 8)
     defer { buffer.deallocate() }
     while true {
         let count = try checked(clinux_getdents(folder.raw, buffer.baseAddress, capacity))
-        if count == 0 { return names }
-        appendNames(UnsafeRawBufferPointer(rebasing: buffer[..<count]), to: &names)
+        if count == 0 { return entries }
+        append(UnsafeRawBufferPointer(rebasing: buffer[..<count]), to: &entries)
     }
 }
 
 /// linux_dirent64: inode (8 bytes), offset (8), length of the record (2), type (1), name and NUL.
-private func appendNames(_ records: UnsafeRawBufferPointer, to names: inout [Name]) {
+private func append(_ records: UnsafeRawBufferPointer, to entries: inout [(name: Name, kind: LocalKind?)]) {
     var offset = 0
     while offset + 19 < records.count {
         let length = Int(records.loadUnaligned(fromByteOffset: offset + 16, as: UInt16.self))
         let name = records[(offset + 19)..<(offset + length)].prefix { $0 != 0 }
         // `.` and `..` are no names, and the only ones that the kernel gives which are none (longer than 255 bytes
         // exist on foreign filesystems only, on which the driver can make none either).
-        if let name = try? Name(bytes: name) { names.append(name) }
+        if let name = try? Name(bytes: name) {
+            let type = UInt32(records[offset + 18])
+            // The bits of `st_mode` that say what it is; 0 is DT_UNKNOWN.
+            entries.append((name, type == 0 ? nil : LocalKind(mode: type << 12)))
+        }
         offset += length
     }
 }

@@ -101,6 +101,22 @@ package final class BackingTree: Sendable {
         return try OwnedDescriptor(reopening: item.raw, flags: flags)
     }
 
+    /// Opens a regular file for reading; ESTALE if the name stands for something else. Which inode it is, is for the caller to find out.
+    /// Should a fifo take the name at this moment, nobody waits for it.
+    package func openRegular(in directory: Int32, _ name: Name) throws(Errno) -> OwnedDescriptor {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        return OwnedDescriptor(
+            try name.withCString { name throws(Errno) in
+                var status = clinux_status()
+                try checked(clinux_status_at(directory, name, &status))
+                guard LocalKind(mode: status.mode) == .file else { throw .stale }
+                do throws(Errno) { return try checked(clinux_open_at(directory, name, flags, 0)) } catch {
+                    throw error == .tooManySymbolicLinkLevels ? .stale : error
+                }
+            }
+        )
+    }
+
     /// Synced extended attributes (`user.*` but ours; `user.ubiquity.package` is ordinary), through any descriptor.
     package func extendedAttributes(descriptor: Int32) throws(Errno) -> [[UInt8]: [UInt8]] {
         try ExtendedAttributes.synced(descriptor)

@@ -16,6 +16,8 @@ package enum ContentReader {
 
     /// Cuts the content into chunks and emits each, then compares size and times with those before.
     /// - Parameters:
+    ///   - expected: another inode is `.changed`; `nil`: whichever it is.
+    ///   - limit: in bytes; a larger file is `.changed`.
     ///   - synchronizing: for a file that somebody has open for writing: writes it to the disk first, so that a later store through a
     ///     mapping moves its time, without which a change in the middle would not be seen.
     ///   - former: of a content that it may have much in common with: where it has, nothing is searched. For large files only.
@@ -24,6 +26,8 @@ package enum ContentReader {
     ///   - emit: gets each chunk; the buffer is valid only during the call. What it throws ends the reading (`.stopped`).
     package static func read(
         _ descriptor: Int32,
+        expecting expected: InodeKey? = nil,
+        upTo limit: Int64 = .max,
         key: ContainerKey,
         synchronizing: Bool,
         former: Manifest? = nil,
@@ -31,6 +35,8 @@ package enum ContentReader {
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) throws(ContentReadError) -> Reading {
         let before = try starting(descriptor, synchronizing: synchronizing)
+        if let expected, before.key != expected { throw .changed }
+        if before.size > limit { throw .changed }
         let result: (manifest: Manifest, content: ContentID)
         do {
             result =
@@ -46,11 +52,13 @@ package enum ContentReader {
         } catch {
             throw .stopped(error)
         }
-        let after = try naming { () throws(Errno) in try BackingTree.observe(descriptor: descriptor) }
-        guard after.size == before.size, after.modified == before.modified, after.changed == before.changed else {
-            throw .changed
-        }
-        return Reading(manifest: result.manifest, content: result.content, state: after)
+        let after = try naming { () throws(Errno) in try status(of: descriptor) }
+        // Whatever else it has cannot change without its change time.
+        guard after.size == before.size,
+            before.modified == Timestamp(seconds: after.modified_seconds, nanoseconds: after.modified_nanoseconds),
+            before.changed == Timestamp(seconds: after.changed_seconds, nanoseconds: after.changed_nanoseconds)
+        else { throw .changed }
+        return Reading(manifest: result.manifest, content: result.content, state: before)
     }
 
     private static func cut(

@@ -57,6 +57,8 @@ extension SimDevice: EngineDevice {
         if !isDead { machine.database.deletions.insert(deletion) }
     }
 
+    func hasSynced() throws -> Bool { !machine.database.synced.isEmpty }
+
     func syncedOrphans() throws -> [ItemID] { machine.database.syncedOrphans() }
 
     func unlog(_ deletions: [DeletionEntry]) throws {
@@ -86,12 +88,18 @@ extension SimDevice: EngineDevice {
 
     // MARK: The backing tree
 
-    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
+    func forEachEntry(
+        of folder: InodeKey,
+        unless isPassedOver: (Name, LocalKind) throws -> Bool,
+        _ body: (Name, LocalState?) throws -> Void
+    ) throws {
         try alive()
         if machine.diskFails() { throw Errno.ioError }
         guard let inode = machine.disk[SimDisk.number(folder)], inode.kind == .folder else { throw SimFailure.dead }
         for (name, number) in inode.entries.sorted(by: { $0.key < $1.key }) {
-            try body(name, machine.disk.state(number))
+            let state = machine.disk.state(number)
+            if let state, try isPassedOver(name, state.kind) { continue }
+            try body(name, state)
         }
     }
 

@@ -19,6 +19,8 @@ extension EngineView: EngineDevice {
     func manifest(_ content: ContentID) throws -> Manifest? { try replica.database.manifest(content) }
     func remoteChildren(of folder: ItemID) throws -> [RemoteItem] { try replica.database.remoteChildren(of: folder) }
 
+    func hasSynced() throws -> Bool { try replica.database.hasSynced() }
+
     func differing(after last: ItemID?, limit: Int) throws -> [ItemID] {
         try replica.database.differing(after: last, limit: limit)
     }
@@ -60,9 +62,14 @@ extension EngineView: EngineDevice {
 
     var folders: FolderIndex { replica.folders }
 
-    func forEachEntry(of folder: InodeKey, _ body: (Name, LocalState?) throws -> Void) throws {
+    func forEachEntry(
+        of folder: InodeKey,
+        unless isPassedOver: (Name, LocalKind) throws -> Bool,
+        _ body: (Name, LocalState?) throws -> Void
+    ) throws {
         let opened = try replica.tree.openFolder(key: folder)
-        for name in try replica.tree.names(in: opened.raw) {
+        for (name, kind) in try replica.tree.entries(in: opened.raw) {
+            if let kind, try isPassedOver(name, kind) { continue }
             let state = (try? replica.tree.observe(in: opened.raw, name)) ?? nil
             try body(name, (try? seen(state, in: opened.raw, name)) ?? nil)
         }
@@ -95,6 +102,7 @@ extension EngineView: EngineDevice {
     ) async -> Result<MutationResult, MutationFailure>? {
         guard let mount else { return .failure(.stale) }
         guard let token = claims.begin(engineWrite: path) else { return nil }
+        ahead.drop()
         let result = await withCheckedContinuation { continuation in
             mount.apply(mutation) { continuation.resume(returning: $0) }
         }
@@ -106,6 +114,7 @@ extension EngineView: EngineDevice {
         _ acts: [(Mutation, ItemPath)]
     ) async -> [Result<MutationResult, MutationFailure>?] {
         guard let mount else { return acts.map { _ in .failure(.stale) } }
+        ahead.drop()
         let tokens = acts.map { claims.begin(engineWrite: $0.1) }
         let mutations = zip(acts, tokens).filter { $0.1 != nil }.map(\.0.0)
         var results = await withCheckedContinuation { continuation in
@@ -175,6 +184,18 @@ extension EngineView: EngineDevice {
     }
 
     nonisolated(nonsending) private func readFiles(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
+        let known = files.map { file in
+            file.hasWriter ? nil : ahead.files[file.place].flatMap { $0.state == file.state ? $0 : nil }
+        }
+        let rest = zip(files, known).filter { $0.1 == nil }.map(\.0)
+        var read = await readNow(rest)[...]
+        return known.map { known in known.map { .success($0) } ?? read.popFirst() ?? .failure(.changed) }
+    }
+
+    nonisolated(nonsending) private func readNow(
+        _ files: [WantedFile]
+    ) async -> [Result<ReadContent, ReadFailure>] {
+        guard !files.isEmpty else { return [] }
         let uploader = uploader
         let share = max(1, min(Self.filesInARow, files.count / Self.readers))
         var parts = stride(from: 0, to: files.count, by: share).makeIterator()

@@ -36,6 +36,7 @@ final class EngineView: DeviceView {
     /// What packages look like that are ready to be published, by the names under which they are staged.
     var stagedPackages: [String: LocalState] = [:]
     private var lastFolder: (key: InodeKey, folder: OwnedFile)?
+    var ahead = LookAhead()
 
     init(
         container: ContainerID,
@@ -69,6 +70,12 @@ final class EngineView: DeviceView {
         } catch .noSuchFileOrDirectory as Errno, .stale as Errno {
             return nil
         }
+    }
+
+    func observedAhead(_ place: LocalPlace) -> LocalState? {
+        // Somebody who has it open may write without telling.
+        guard let state = ahead.files[place]?.state, !hasWriter(state.key) else { return nil }
+        return state
     }
 
     func target(of place: LocalPlace) throws -> [UInt8]? {
@@ -157,6 +164,7 @@ final class EngineView: DeviceView {
     }
     func strange(among keys: [InodeKey]) throws -> [InodeKey] { try replica.database.strange(among: keys) }
     func isLogged(_ deletion: DeletionEntry) -> Bool { replica.deletions.contains(deletion) }
+    func askingTogether(_ body: () -> Void) { replica.database.readingTogether(body) }
 
     func withdraw(_ deletions: [DeletionEntry]) {
         // One that stays in the log proves what has been done already.

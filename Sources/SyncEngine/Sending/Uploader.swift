@@ -213,9 +213,10 @@ struct Uploader: Sendable {
             let folder = try openFolder()
             // Its descriptor is read before it is used.
             defer { withExtendedLifetime(folder) {} }
-            let file = try replica.tree.openFile(in: folder.descriptor, place.name, expecting: state.key)
+            let file = try replica.tree.openRegular(in: folder.descriptor, place.name)
             return try ContentReader.read(
                 file.raw,
+                expecting: state.key,
                 key: key,
                 synchronizing: hasWriter,
                 former: former,
