@@ -295,7 +295,8 @@ package actor ContainerEngine {
         let drops = view.ahead.drops
         view.ahead.use(await view.ahead.taken(), drops)
         drainChanges()
-        view.ahead.begin(untouched(core.upcoming(at: now)), with: uploader)
+        let next = core.upcoming(at: now)
+        if next.count >= LookAhead.least { view.ahead.begin(tracker.worthReadingAhead(next), with: uploader) }
         view.keepsFolder = true
         await synchronizer.run(works)
         view.keepsFolder = false
@@ -303,14 +304,6 @@ package actor ContainerEngine {
         endWatchingFills()
         for waiter in passWaiters { waiter.resume() }
         passWaiters = []
-    }
-
-    /// The places among them of which no program has told anything: those that a scan has found.
-    private func untouched(_ works: [Work]) -> [LocalPlace] {
-        works.compactMap { work in
-            guard case .place(let place) = work, tracker.changedAt[place] == nil else { return nil }
-            return place
-        }
     }
 
     /// Returns when nothing waits any more, when the engine stops, or when the waiting task is cancelled.

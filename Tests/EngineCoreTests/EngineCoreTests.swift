@@ -122,6 +122,23 @@ import UbiquityModel
         #expect(core.handle(.passEnded([work: .again]), at: now + .seconds(1)) == [.runPass([work])])
     }
 
+    @Test func `what the next pass will have is known beforehand, and stays`() throws {
+        var core = liveCore()
+        let places = try (0..<1000).map {
+            LocalPlace(folder: place.folder, name: try Name("\(String(repeating: "x", count: $0 % 7))\($0)"))
+        }
+        for place in places { _ = core.handle(.changed(place, isOpen: false), at: .start) }
+        // One of them is looked at late.
+        _ = core.handle(.changed(places[3], isOpen: true), at: .start)
+        let works = places.map { Core.Work.place($0) }.filter { $0 != .place(places[3]) }
+        #expect(core.handle(.timer, at: later) == [.runPass(Array(works[..<Core.passLimit]))])
+        let next = core.upcoming(at: later)
+        #expect(next == Array(works[Core.passLimit...]))
+        #expect(core.upcoming(at: .start) == [])
+        let done = Dictionary(uniqueKeysWithValues: works[..<Core.passLimit].map { ($0, Core.Verdict.done) })
+        #expect(core.handle(.passEnded(done), at: later) == [.runPass(next)])
+    }
+
     @Test func `a device that was offline before the start stays so, until it is switched on`() {
         var core = Core()
         #expect(core.handle(.switched(offline: true), at: .start) == [])

@@ -46,6 +46,45 @@ import UbiquityModel
         #expect(pass.candidates[row.id]?.synced?.place.name == from.name)
     }
 
+    /// A file here and one in the cloud, of the same name and content, made by two devices.
+    private func madeTwice(mode: UInt16) throws -> (place: LocalPlace, state: LocalState, remote: RemoteItem) {
+        let place = try place("f")
+        let state = device.newInode(.file)
+        device.put(state, at: place)
+        let content = try #require(ContentID(bytes: [UInt8](repeating: 7, count: 32)))
+        let file = FileContent(revision: RevisionID(high: 1, low: 1), content: content, size: 0)
+        let remote = RemoteItem(
+            id: ItemID(number: 1),
+            place: Place(parent: .root, name: place.name),
+            content: .file(file),
+            attributes: ItemAttributes(modified: state.modified, mode: mode),
+            position: 1
+        )
+        device.cloud[remote.id] = remote
+        return (place, state, remote)
+    }
+
+    @Test(arguments: [(mode: UInt16(0o755), isDone: true), (mode: UInt16(0o700), isDone: false)])
+    func `what was made twice agrees in one pass if it is the same in all`(mode: UInt16, isDone: Bool) throws {
+        let (place, state, remote) = try madeTwice(mode: mode)
+        guard case .file(let file) = remote.content, let content = file.content else { return }
+        let tracker = ItemTracker(view: device)
+        let pass = Pass(seenUpTo: 1)
+        device.deletions = [.item(remote.id)]
+        device.problems = [remote.id: "a name is taken"]
+        try tracker.collect(.place(place), into: pass)
+        for candidate in pass.all where candidate.found != nil {
+            candidate.read = ReadContent(manifest: Manifest(), content: content, state: state, chunks: [:])
+        }
+        _ = tracker.decide(pass)
+        #expect(pass.changes.upserts.map(\.id) == [remote.id])
+        #expect((pass.changes.upserts.first == SyncedItem(remote, local: LocalEvidence(state))) == isDone)
+        #expect(tracker.settle(pass, [.place(place)]).verdicts == [.place(place): isDone ? .done : .again])
+        // As for every item that is where it should be.
+        #expect(device.deletions.isEmpty == isDone)
+        #expect(device.problems.isEmpty == isDone)
+    }
+
     @Test func `two folders that swapped names keep their identities`() throws {
         let (one, other) = (device.newInode(.folder), device.newInode(.folder))
         let rows = [try folder(1, "d", one), try folder(2, "e", other)]

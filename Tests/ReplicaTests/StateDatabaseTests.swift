@@ -14,6 +14,37 @@ import UbiquityModel
         database = try StateDatabase(path: scratch.appending("state.sqlite"))
     }
 
+    @Test func `names that are asked for together are those of the moment`() throws {
+        let items = try (1...40).map { try remoteFile($0, "file \($0)") }
+        try database.write(remote: items, position: nil)
+        try database.write(synced: items[..<20].map { SyncedItem($0, local: evidence($0.id.low)) })
+        let database = database
+        let isRight = Mutex(false)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            database.readInBursts()
+            database.readingTogether {
+                isRight.withLock { isRight in
+                    isRight = (try? Self.agree(database, items, synced: 20)) ?? false
+                    // Written in the middle.
+                    try? database.write(synced: [SyncedItem(items[20], local: nil)])
+                    isRight = isRight && (try? Self.agree(database, items, synced: 21)) ?? false
+                }
+            }
+            database.endReading()
+            done.signal()
+        }
+        done.wait()
+        #expect(isRight.withLock { $0 })
+    }
+
+    private static func agree(_ database: StateDatabase, _ items: [RemoteItem], synced: Int) throws -> Bool {
+        try items.enumerated().allSatisfy { index, item in
+            let rows = try database.synced(at: item.place)
+            return try rows.map(\.id) == (index < synced ? [item.id] : []) && database.remote(at: item.place) == [item]
+        }
+    }
+
     private var version: ItemVersion {
         get throws {
             ItemVersion(

@@ -107,6 +107,22 @@ extension ItemTracker {
         return try ruling(place, state, &known)
     }
 
+    /// The places among them where a new file is sent, and of which no program has told anything: it is worth reading before its pass.
+    package func worthReadingAhead(_ works: [Work]) -> [LocalPlace] {
+        // As above.
+        let withoutCloudFile = ignoring.withoutCloudFile
+        defer { ignoring.withoutCloudFile = withoutCloudFile }
+        var known: [InodeKey: FolderRules] = [:]
+        return works.compactMap { work in
+            guard case .place(let place) = work, changedAt[place] == nil, let path = view.path(of: place),
+                LocalOnly.reason(for: path) == nil
+            else { return nil }
+            guard !ignoring.folders.isEmpty else { return place }
+            guard case .known(let scope)? = try? rules(in: place.folder, &known) else { return nil }
+            return scope.reason(for: place.name, isFolder: false) == nil ? place : nil
+        }
+    }
+
     func ruling(
         _ place: LocalPlace,
         _ state: LocalState,

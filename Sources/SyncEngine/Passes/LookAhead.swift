@@ -13,7 +13,7 @@ import UbiquityModel
 /// Lives on the engine's thread only.
 struct LookAhead {
     /// Fewer are read as quickly by the pass itself.
-    private static let least = 64
+    static let least = 64
     /// Larger ones are better read side by side. In bytes.
     private static let largest: Int64 = 32 * 1024
 
@@ -25,7 +25,7 @@ struct LookAhead {
     private(set) var drops = 0
 
     mutating func begin(_ places: [LocalPlace], with uploader: Uploader) {
-        guard places.count >= Self.least else { return }
+        guard !places.isEmpty else { return }
         task = Task { await uploader.readAhead(places, upTo: Self.largest) }
     }
 
