@@ -74,7 +74,13 @@ package enum PackageReader {
     ) throws -> [Manifest.Entry] {
         let file = try PackageFolder.open(entry.element.path, in: folder, flags: O_RDONLY)
         guard try InodeKey(descriptor: file.raw) == entry.state.key else { throw ContentReadError.changed }
-        let reading = try ContentReader.read(file.raw, key: key, synchronizing: synchronizing, emit: emit)
+        let reading = try ContentReader.read(
+            file.raw,
+            expecting: entry.state.key,
+            key: key,
+            synchronizing: synchronizing,
+            emit: emit
+        )
         guard reading.state.size == entry.state.size, reading.state.modified == entry.state.modified else {
             throw ContentReadError.changed
         }
