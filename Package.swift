@@ -76,12 +76,13 @@ let package = Package(
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CQRencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+        .target(name: "CDigests"),
         .target(name: "CLinux"),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Pure: values and decisions, no I/O, clock or randomness.
         layer("UbiquityModel", [systemPackage]),
-        layer("Chunking", ["UbiquityModel", "CZstd", crypto]),
+        layer("Chunking", ["UbiquityModel", "CDigests", "CZstd", crypto]),
         layer("Reconciliation", ["UbiquityModel"]),
         layer("FileCoordination", ["UbiquityModel"]),
         // Its asynchronous parts run where their caller does: on the engine's thread, or in a simulator's turn.
@@ -120,7 +121,7 @@ let package = Package(
         layer("CatalogModel", ["UbiquityModel", "Reconciliation", crypto]),
         layer("MemoryCatalog", ["CatalogModel", "UbiquityModel", "Reconciliation"]),
         layer("CatalogStore", ["CatalogModel", "UbiquityModel", "Reconciliation", "SQLiteRows", database]),
-        layer("ChunkStore", ["UbiquityModel", "CLinux", crypto, logging, systemPackage]),
+        layer("ChunkStore", ["UbiquityModel", "CDigests", "CLinux", crypto, logging, systemPackage]),
         layer(
             "CloudServer",
             [
@@ -184,7 +185,7 @@ let package = Package(
             swiftSettings: settings
         ),
         tests("UbiquityModelTests", ["UbiquityModel"]),
-        tests("ChunkingTests", ["Chunking", "UbiquityModel", crypto]),
+        tests("ChunkingTests", ["Chunking", "UbiquityModel", "CDigests", crypto]),
         tests("ReconciliationTests", ["Reconciliation", "UbiquityModel"]),
         tests("FileCoordinationTests", ["FileCoordination", "UbiquityModel"]),
         tests("SimulationTests", ["Simulation", "TestSupport"]),
@@ -203,7 +204,7 @@ let package = Package(
             "CatalogStoreTests",
             [
                 "CatalogStore", "CatalogModel", "MemoryCatalog", "ChunkStore", "Reconciliation", "UbiquityModel",
-                "TestSupport",
+                "TestSupport", crypto,
             ]
         ),
         tests(

@@ -1,4 +1,3 @@
-internal import Crypto
 internal import Dispatch
 internal import UbiquityModel
 
@@ -28,13 +27,10 @@ final class ChunkBlock: @unchecked Sendable {
     }
 
     func name(_ key: ContainerKey) {
-        let authentication = key.authentication
-        ids = chunks.map { range in
-            chunkID(
-                of: UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count),
-                authentication: authentication
-            )
+        let plains = chunks.map { range in
+            UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count)
         }
+        ids = chunkIDs(of: plains, key: key)
         named.signal()
     }
 

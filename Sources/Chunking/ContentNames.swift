@@ -1,3 +1,4 @@
+internal import CDigests
 internal import Crypto
 package import UbiquityModel
 
@@ -15,6 +16,27 @@ package func contentID(of manifest: Manifest, key: ContainerKey) -> ContentID {
     return ContentID(digest: authenticate(list.finalize(), key.authentication))
 }
 
+/// `chunkID` of each, in little more than half the time where the processor computes two at once.
+package func chunkIDs(of plains: [UnsafeRawBufferPointer], key: ContainerKey) -> [ChunkID] {
+    chunkIDs(of: plains, authentication: key.authentication)
+}
+
+func chunkIDs(of plains: [UnsafeRawBufferPointer], authentication: HMAC<SHA256>) -> [ChunkID] {
+    guard hasPairs, plains.count > 1 else { return plains.map { chunkID(of: $0, authentication: authentication) } }
+    let digestBytes = Int(CDIGESTS_SHA256_BYTES)
+    let digests = [UInt8](unsafeUninitializedCapacity: plains.count * digestBytes) { room, count in
+        cdigests_sha256(plains.map(\.baseAddress), plains.map(\.count), plains.count, room.baseAddress)
+        count = plains.count * digestBytes
+    }
+    return plains.indices.map { index in
+        let digest = digests[index * digestBytes..<(index + 1) * digestBytes]
+        return ChunkID(digest: authenticate(digest, authentication))
+    }
+}
+
+/// Whether two at a time are quicker than one after the other.
+private let hasPairs = cdigests_has_sha256() != 0
+
 func chunkID(of plain: UnsafeRawBufferPointer, authentication: HMAC<SHA256>) -> ChunkID {
     var hash = SHA256()
     hash.update(bufferPointer: plain)
@@ -22,8 +44,12 @@ func chunkID(of plain: UnsafeRawBufferPointer, authentication: HMAC<SHA256>) -> 
 }
 
 private func authenticate(_ digest: SHA256.Digest, _ authentication: HMAC<SHA256>) -> HMAC<SHA256>.MAC {
+    authenticate(digest.withUnsafeBytes { Array($0)[...] }, authentication)
+}
+
+private func authenticate(_ digest: ArraySlice<UInt8>, _ authentication: HMAC<SHA256>) -> HMAC<SHA256>.MAC {
     var authentication = authentication
-    digest.withUnsafeBytes { authentication.update(data: Array($0)) }
+    authentication.update(data: digest)
     return authentication.finalize()
 }
 

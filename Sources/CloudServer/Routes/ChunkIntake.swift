@@ -27,12 +27,10 @@ extension CloudService {
         taken.waning = Array(intake.waning)
         var awaited = intake.unknown
         var fresh = [ChunkFrame]()
-        for frame in frames where awaited.remove(frame.chunk) != nil {
-            // Never stored under a name that it does not have: other devices would get it instead of their own.
-            do throws(ChunkError) { _ = try frame.decoded(key: key) } catch {
-                throw RequestFailure(.badRequest, error.description)
-            }
-            fresh.append(frame)
+        for frame in frames where awaited.remove(frame.chunk) != nil { fresh.append(frame) }
+        // Never stored under a name that it does not have: other devices would get it instead of their own.
+        do throws(ChunkError) { try ChunkFrame.verify(fresh, key: key) } catch {
+            throw RequestFailure(.badRequest, error.description)
         }
         let locations = try await chunks.store(fresh.map { $0.stored(container: intake.container.number) })
         taken.records = zip(fresh, locations).map { frame, location in

@@ -109,6 +109,8 @@ extension ContainerEngine {
 final class LocalChunks: Sendable {
     /// Chunks that a thread looks for in one go.
     private static let share = 256
+    /// Chunks that are read and verified together: enough for two at a time, and little enough for the processor's cache.
+    private static let atOnce = 4
 
     let staged: StagedContent
     /// Up to here an interrupted download may have left something. What lies behind is only what is being put there: a hole, or right.
@@ -161,35 +163,56 @@ final class LocalChunks: Sendable {
 
     private func reuse(_ entries: ArraySlice<ChunkIndex.Entry>) throws -> [ChunkIndex.Entry] {
         var lacking: [ChunkIndex.Entry] = []
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Manifest.maximumChunkSize, alignment: 16)
-        defer { buffer.deallocate() }
-        for entry in entries {
-            let part = UnsafeMutableRawBufferPointer(
-                rebasing: buffer[..<Int(entry.range.upperBound - entry.range.lowerBound)]
-            )
-            if entry.range.lowerBound < left,
-                try isRight(part, entry.chunk, from: staged.descriptor, at: entry.range.lowerBound)
-            {
+        let room = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: Self.atOnce * Manifest.maximumChunkSize,
+            alignment: 16
+        )
+        defer { room.deallocate() }
+        for start in stride(from: entries.startIndex, to: entries.endIndex, by: Self.atOnce) {
+            let some = Array(entries[start..<min(entries.endIndex, start + Self.atOnce)])
+            let inStaged = try right(some, from: staged.descriptor, into: room) {
+                $0.range.lowerBound < left ? $0.range.lowerBound : nil
+            }
+            let others = zip(some, inStaged).filter { $0.1 == nil }.map(\.0)
+            guard let former, !others.isEmpty else {
+                lacking += others
                 continue
             }
-            if let range = old[entry.chunk], let raw = former, range.count == entry.range.count,
-                try isRight(part, entry.chunk, from: raw, at: range.lowerBound)
-            {
-                try staged.write(UnsafeRawBufferPointer(part), at: entry.range.lowerBound)
-                continue
+            let inFormer = try right(others, from: former, into: room) { entry in
+                old[entry.chunk].flatMap { $0.count == entry.range.count ? $0.lowerBound : nil }
             }
-            lacking.append(entry)
+            for (entry, bytes) in zip(others, inFormer) {
+                if let bytes {
+                    try staged.write(bytes, at: entry.range.lowerBound)
+                } else {
+                    lacking.append(entry)
+                }
+            }
         }
         return lacking
     }
 
-    private func isRight(
-        _ buffer: UnsafeMutableRawBufferPointer,
-        _ chunk: ChunkID,
+    /// Reads what may be these chunks, and verifies it.
+    /// - Parameters:
+    ///   - room: takes the bytes.
+    ///   - offset: where a chunk may be; `nil`: nowhere.
+    /// - Returns: of each the bytes if they are right, until the room is used again.
+    private func right(
+        _ entries: [ChunkIndex.Entry],
         from descriptor: Int32,
-        at offset: Int64
-    ) throws -> Bool {
-        let count = try StagedContent.read(descriptor, into: buffer, at: offset)
-        return count == buffer.count && chunkID(of: UnsafeRawBufferPointer(buffer), key: key) == chunk
+        into room: UnsafeMutableRawBufferPointer,
+        at offset: (ChunkIndex.Entry) -> Int64?
+    ) throws -> [UnsafeRawBufferPointer?] {
+        let found = try entries.enumerated().map { index, entry -> UnsafeRawBufferPointer? in
+            guard let offset = offset(entry) else { return nil }
+            let start = index * Manifest.maximumChunkSize
+            let part = UnsafeMutableRawBufferPointer(rebasing: room[start..<start + entry.range.count])
+            let count = try StagedContent.read(descriptor, into: part, at: offset)
+            return count == part.count ? UnsafeRawBufferPointer(part) : nil
+        }
+        var ids = chunkIDs(of: found.compactMap { $0 }, key: key)[...]
+        return zip(entries, found).map { entry, bytes in
+            bytes.flatMap { ids.popFirst() == entry.chunk ? $0 : nil }
+        }
     }
 }

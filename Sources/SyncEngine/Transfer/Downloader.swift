@@ -296,8 +296,8 @@ struct Downloader: Sendable {
         let wanted = places
         let received = Mutex(0)
         // While some chunks are verified and written, the next ones arrive.
-        let lane = FrameLane { [self] frame throws(FillError) in
-            try verified(frame, for: wanted[frame.chunk] ?? [])
+        let lane = FrameLane { [self] frames in
+            verified(frames, for: wanted)
         } store: { [self] chunks throws(FillError) in
             var done = [ChunkID]()
             // Also of those before a failure.
@@ -337,13 +337,21 @@ struct Downloader: Sendable {
     }
 
     /// Computes.
-    private func verified(_ frame: ChunkFrame, for places: [Range<Int64>]) throws(FillError) -> VerifiedChunk {
-        let plain: ArraySlice<UInt8>
-        do throws(ChunkError) { plain = try frame.decoded(key: key) } catch { throw .corrupted("\(error)") }
-        guard places.allSatisfy({ $0.upperBound - $0.lowerBound == Int64(plain.count) }) else {
-            throw .corrupted("chunk \(frame.chunk) has another length than its manifest says")
+    private func verified(
+        _ frames: [ChunkFrame],
+        for places: [ChunkID: [Range<Int64>]]
+    ) -> [Result<VerifiedChunk, FillError>] {
+        zip(frames, ChunkFrame.decoded(frames, key: key)).map { frame, plain in
+            plain.mapError { .corrupted("\($0)") }.flatMap { plain in
+                let places = places[frame.chunk] ?? []
+                guard places.allSatisfy({ $0.upperBound - $0.lowerBound == Int64(plain.count) }) else {
+                    return .failure(.corrupted("chunk \(frame.chunk) has another length than its manifest says"))
+                }
+                return .success(
+                    VerifiedChunk(id: frame.chunk, plain: plain, places: places, frameBytes: frame.data.count)
+                )
+            }
         }
-        return VerifiedChunk(id: frame.chunk, plain: plain, places: places, frameBytes: frame.data.count)
     }
 
     /// Blocks on the disk.
