@@ -137,6 +137,16 @@ int64_t clinux_pread(int descriptor, void *buffer, size_t length, int64_t offset
     return RETRY(pread(descriptor, buffer, length, offset));
 }
 
+// Moves the beginning of both parts, taken together, by so many bytes.
+static void advance(struct iovec parts[2], size_t count) {
+    for (int index = 0; index < 2 && count > 0; index++) {
+        size_t part = count < parts[index].iov_len ? count : parts[index].iov_len;
+        parts[index].iov_base = (char *)parts[index].iov_base + part;
+        parts[index].iov_len -= part;
+        count -= part;
+    }
+}
+
 int64_t clinux_pread_two(
     int descriptor, void *first, size_t first_length, void *second, size_t second_length, int64_t offset) {
     struct iovec parts[2] = {{first, first_length}, {second, second_length}};
@@ -146,14 +156,22 @@ int64_t clinux_pread_two(
         if (result < 0) return result;
         if (result == 0) break;
         done += result;
-        for (int index = 0; index < 2 && result > 0; index++) {
-            size_t part = (size_t)result < parts[index].iov_len ? (size_t)result : parts[index].iov_len;
-            parts[index].iov_base = (char *)parts[index].iov_base + part;
-            parts[index].iov_len -= part;
-            result -= (ssize_t)part;
-        }
+        advance(parts, (size_t)result);
     }
     return done;
+}
+
+int clinux_pwrite_two(
+    int descriptor, const void *first, size_t first_length, const void *second, size_t second_length, int64_t offset) {
+    struct iovec parts[2] = {{(void *)first, first_length}, {(void *)second, second_length}};
+    while (parts[0].iov_len + parts[1].iov_len > 0) {
+        ssize_t written = RETRY(pwritev(descriptor, parts, 2, offset));
+        if (written < 0) return (int)written;
+        if (written == 0) return -EIO;
+        offset += written;
+        advance(parts, (size_t)written);
+    }
+    return 0;
 }
 
 int clinux_pwrite_all(int descriptor, const void *buffer, size_t length, int64_t offset) {

@@ -62,6 +62,9 @@ int64_t clinux_pread_two(
     int descriptor, void *first, size_t first_length, void *second, size_t second_length, int64_t offset);
 // Writes all of it, or returns the error.
 int clinux_pwrite_all(int descriptor, const void *buffer, size_t length, int64_t offset);
+// Writes all of both, one after the other, or returns the error.
+int clinux_pwrite_two(
+    int descriptor, const void *first, size_t first_length, const void *second, size_t second_length, int64_t offset);
 // One write at the end of a descriptor opened with O_APPEND; may be short.
 int64_t clinux_write(int descriptor, const void *buffer, size_t length);
 int clinux_fsync(int descriptor);

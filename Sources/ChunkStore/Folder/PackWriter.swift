@@ -12,6 +12,10 @@ final class PackWriter: @unchecked Sendable {
         var end: UInt64
     }
 
+    /// Data of so many bytes is not copied before it is written.
+    private static let largeData = 16 * 1024
+    private static let bufferBytes = 256 * 1024
+
     private let folder: PackFolder
     private let packLimit: UInt64
     private var current: Current?
@@ -26,47 +30,58 @@ final class PackWriter: @unchecked Sendable {
 
     /// Cuts off a torn tail. `false` if the pack cannot be added to.
     private func repair(_ file: OpenFile, _ number: UInt64) throws(ChunkStoreError) -> Bool {
-        switch PackHeader.examine(try file.read(PackHeader.count, at: 0)) {
+        let answer = PackHeader.examine(try file.read(PackHeader.count, at: 0))
+        switch answer {
         case .newer: throw .tooNew(file.path)
         case .damaged:
             // A crash while it was made, or a bad disk: it is left as it is, and another one begun.
             return false
-        case .valid: break
+        case .valid, .former: break
         }
         let end = try PackScan.end(of: file)
         if try file.size() > end {
             try file.truncate(end)
             try file.synchronize()
         }
-        return true
+        return answer == .valid
     }
 
     /// Writes all the chunks into one pack and syncs it.
     func append(_ chunks: [StoredChunk]) throws(ChunkStoreError) -> [ChunkLocation] {
         var pack = try packWithRoom()
-        var buffer = [UInt8]()
-        buffer.reserveCapacity(chunks.reduce(0) { $0 + PackRecord.headerBytes + $1.data.count })
-        var locations = [ChunkLocation]()
-        for chunk in chunks {
-            locations.append(
-                ChunkLocation(
-                    pack: pack.number,
-                    offset: pack.end + UInt64(buffer.count),
-                    length: PackRecord.length(of: chunk)
-                )
-            )
-            PackRecord.encode(chunk, into: &buffer)
+        var end = pack.end
+        let locations = chunks.map { chunk in
+            defer { end += UInt64(PackRecord.length(of: chunk)) }
+            return ChunkLocation(pack: pack.number, offset: end, length: PackRecord.length(of: chunk))
         }
         do {
-            try pack.file.write(buffer, at: pack.end)
+            try write(chunks, to: pack)
             try pack.file.synchronize()
         } catch {
             takeBack(pack, after: error)
             throw error
         }
-        pack.end += UInt64(buffer.count)
+        pack.end = end
         current = pack
         return locations
+    }
+
+    /// Small records go out together, the data of large ones from where it is.
+    private func write(_ chunks: [StoredChunk], to pack: Current) throws(ChunkStoreError) {
+        var buffer = [UInt8]()
+        var offset = pack.end
+        for chunk in chunks {
+            PackRecord.encodeHeader(of: chunk, into: &buffer)
+            let isLarge = chunk.data.count >= Self.largeData
+            if !isLarge { buffer.append(contentsOf: chunk.data) }
+            if isLarge || buffer.count >= Self.bufferBytes {
+                let data = isLarge ? chunk.data : []
+                try pack.file.write(buffer, data, at: offset)
+                offset += UInt64(buffer.count + data.count)
+                buffer.removeAll(keepingCapacity: true)
+            }
+        }
+        if !buffer.isEmpty { try pack.file.write(buffer, [], at: offset) }
     }
 
     /// Closes the newest pack.

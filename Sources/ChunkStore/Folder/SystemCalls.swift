@@ -45,6 +45,23 @@ final class OpenFile: Sendable {
         try ChunkStoreError.check(result, "writing \(path)")
     }
 
+    /// Writes the bytes of both, one after the other.
+    func write(_ first: [UInt8], _ second: ArraySlice<UInt8>, at offset: UInt64) throws(ChunkStoreError) {
+        let result = first.withUnsafeBytes { first in
+            second.withUnsafeBytes { second in
+                clinux_pwrite_two(
+                    descriptor,
+                    first.baseAddress,
+                    first.count,
+                    second.baseAddress,
+                    second.count,
+                    Int64(offset)
+                )
+            }
+        }
+        try ChunkStoreError.check(result, "writing \(path)")
+    }
+
     /// Up to `count` bytes: fewer at the end of the file.
     func read(_ count: Int, at offset: UInt64) throws(ChunkStoreError) -> [UInt8] {
         var result: Int64 = 0

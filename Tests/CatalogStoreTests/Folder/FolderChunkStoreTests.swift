@@ -1,4 +1,5 @@
 import ChunkStore
+import Crypto
 import Glibc
 import TestSupport
 import Testing
@@ -166,6 +167,55 @@ import UbiquityModel
         #expect(try Files.status(pack).st_size == before.count)
         let read = try await store.read(requests(chunks, locations), examining: true)
         #expect(read.map(\.isDamaged) == [false, true, false])
+    }
+
+    @Test func `a pack of the first format version is read, repaired, and not added to`() async throws {
+        let folder = try TemporaryFolder()
+        let chunks = try (0..<2).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        let old: [ChunkLocation]
+        do {
+            let store = try FolderChunkStore(folder: folder.path)
+            old = try await store.store(chunks)
+            await store.close()
+        }
+        let pack = folder.path + "/0000000000000001.pack"
+        var bytes = try Files.read(pack)
+        bytes[11] = 1
+        for location in old {
+            let start = Int(location.offset)
+            bytes[start + 5] = 0
+            let checked = bytes[start..<start + 56] + bytes[start + 64..<start + Int(location.length)]
+            bytes.replaceSubrange(start + 56..<start + 64, with: Array(SHA256.hash(data: Array(checked))).prefix(8))
+        }
+        try Files.write(bytes + [0, 0, 0], to: pack)
+        let store = try await reopened(folder.path)
+        #expect(try Files.read(pack) == bytes)
+        let more = try stored("more", seed: 50)
+        let new = try await store.store([more])
+        #expect(new.map(\.pack) == [2])
+        let read = try await store.read(requests(chunks + [more], old + new), examining: true)
+        #expect(read.map(\.data) == (chunks + [more]).map(\.data))
+        #expect(read.allSatisfy { !$0.isDamaged })
+        #expect(try Files.read(pack) == bytes)
+        try overwrite(pack, at: bytes.count - 1, with: [~bytes[bytes.count - 1]])
+        #expect(try await store.read(requests(chunks, old), examining: true).map(\.isDamaged) == [false, true])
+        await store.close()
+    }
+
+    @Test func `large and small records lie where they are said to`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        let sizes =
+            [1, 16 * 1024, 100, 262_144, 262_144, 5, 16 * 1024 - 1, 300, 300] + [Int](repeating: 10_000, count: 40)
+        let chunks = try sizes.enumerated().map { try stored("\($0)", size: $1, seed: UInt64($0 + 1)) }
+        let locations = try await store.store(chunks)
+        let read = try await store.read(requests(chunks, locations), examining: true)
+        #expect(read.map(\.data) == chunks.map(\.data))
+        #expect(read.allSatisfy { !$0.isDamaged })
+        let end = try #require(locations.last)
+        let size = try Files.status(folder.path + "/0000000000000001.pack").st_size
+        #expect(size == Int(end.offset) + Int(end.length))
+        await store.close()
     }
 
     @Test func `a record under another name is damaged`() async throws {

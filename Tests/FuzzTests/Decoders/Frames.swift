@@ -50,7 +50,8 @@ extension FuzzTarget {
                 isCompressed: false,
                 data: data[...]
             )
-            PackRecord.encode(chunk, into: &bytes)
+            PackRecord.encodeHeader(of: chunk, into: &bytes)
+            bytes += chunk.data
             return bytes
         } check: { bytes in
             _ = PackHeader.examine(bytes)
