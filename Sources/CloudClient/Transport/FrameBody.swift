@@ -7,22 +7,31 @@ struct FrameBody: Sequence, IteratorProtocol, Sendable {
     /// Small frames go out together.
     private static let pieceBytes = 128 * 1024
 
-    private var rest: ArraySlice<ChunkFrame>
+    /// Of all of it.
+    let bytes: Int64
+    private var rest: ArraySlice<(head: [UInt8], data: ArraySlice<UInt8>)>
 
-    init(frames: [ChunkFrame]) { rest = frames[...] }
-
-    mutating func next() -> ByteBuffer? {
-        guard !rest.isEmpty else { return nil }
-        var buffer = ByteBuffer()
-        while buffer.readableBytes < Self.pieceBytes, let frame = rest.popFirst() {
+    init(frames: [ChunkFrame]) {
+        let parts = frames.map { frame -> (head: [UInt8], data: ArraySlice<UInt8>) in
             let head = WireChunkFrame.head(
                 chunk: frame.chunk,
                 length: frame.length,
                 isCompressed: frame.isCompressed,
                 dataCount: frame.data.count
             )
+            return (head, frame.data)
+        }
+        bytes = parts.reduce(0) { $0 + Int64($1.head.count + $1.data.count) }
+        rest = parts[...]
+    }
+
+    mutating func next() -> ByteBuffer? {
+        guard !rest.isEmpty else { return nil }
+        var buffer = ByteBuffer()
+        while buffer.readableBytes < Self.pieceBytes, let (head, data) = rest.popFirst() {
+            buffer.reserveCapacity(minimumWritableBytes: head.count + data.count)
             buffer.writeBytes(head)
-            buffer.writeBytes(frame.data)
+            buffer.writeBytes(data)
         }
         return buffer
     }

@@ -230,7 +230,8 @@ final class Transport: Sendable {
             prepared.body = body(ByteBuffer(bytes: bytes))
         case .frames(let frames):
             prepared.headers.add(name: CloudHeader.contentType, value: CloudHeader.protobuf)
-            prepared.body = .stream(PacedBody(pieces: frames, limiter: bandwidth), length: .unknown)
+            // With its length before it, the body goes out without lines of their own between its pieces.
+            prepared.body = .stream(PacedBody(pieces: frames, limiter: bandwidth), length: .known(frames.bytes))
         }
         return prepared
     }
