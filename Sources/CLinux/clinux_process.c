@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <poll.h>
 #include <signal.h>
@@ -34,6 +35,12 @@ static int plain_signals(posix_spawnattr_t *attributes, short flags) {
     if (!failure) failure = posix_spawnattr_setsigdefault(attributes, &all);
     if (!failure) failure = posix_spawnattr_setflags(attributes, flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     return failure;
+}
+
+void clinux_keep_freed_memory(void) {
+    // Buffers of a transfer are freed and made anew all the time, a mebibyte at most each.
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }
 
 int clinux_spawn_background(const char *program, char *const arguments[], char *const environment[], int log, int ready) {

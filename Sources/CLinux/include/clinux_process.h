@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+// For what runs long: memory that was freed serves again, up to some mebibytes a thread, instead of being given back to the system, which
+// has to clear it each time. Called before there are threads.
+void clinux_keep_freed_memory(void);
+
 // Starts a process in a session of its own, in "/", with every signal as by default: standard input is /dev/null, output and errors go
 // to `log`, `ready` becomes its descriptor 3, and it inherits no other descriptor. Returns its pid.
 int clinux_spawn_background(const char *program, char *const arguments[], char *const environment[], int log, int ready);

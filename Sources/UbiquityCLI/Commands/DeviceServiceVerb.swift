@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import DeviceService
 import Logging
 import UbiquityControl
@@ -11,6 +12,7 @@ struct DeviceServiceVerb: AsyncParsableCommand {
     var readyDescriptor: Int32
 
     func run() async throws {
+        clinux_keep_freed_memory()
         let home = try HomeDirectories.current()
         let log = BoundedLog(path: home.serviceLog)
         log?.adoptStandardOutput()

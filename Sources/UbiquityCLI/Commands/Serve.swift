@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import CloudServer
 import DeviceService
 import Glibc
@@ -50,6 +51,7 @@ struct Serve: AsyncParsableCommand {
     var log: String?
 
     func run() async throws {
+        clinux_keep_freed_memory()
         signal(SIGPIPE, SIG_IGN)
         do {
             try await serve()
