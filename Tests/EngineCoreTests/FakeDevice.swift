@@ -24,6 +24,11 @@ final class FakeDevice: DeviceView {
     let deviceName = "this one"
     let rootKey = InodeKey(tag: 1, words: (1, 0, 0))
     let now = Instant(.seconds(1))
+    var wallClock = Timestamp(seconds: 1000, nanoseconds: 0)
+    /// The packages that folders are, or lie in.
+    var packages: [InodeKey: LocalPlace] = [:]
+
+    func package(around folder: InodeKey) -> LocalPlace? { packages[folder] }
 
     /// An inode that did not exist before.
     func newInode(_ kind: LocalKind) -> LocalState {
@@ -42,7 +47,7 @@ final class FakeDevice: DeviceView {
 
     func put(_ state: LocalState, at place: LocalPlace) {
         tree[place] = state
-        if state.kind == .folder { folders[state.key] = place }
+        if state.kind == .folder || state.kind == .package { folders[state.key] = place }
     }
 
     func newItem() -> ItemID {

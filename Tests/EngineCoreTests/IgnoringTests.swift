@@ -233,7 +233,7 @@ import UbiquityModel
             device.newInode(.file),
             in: folder.key,
             isItem: true,
-            hasRow: false
+            isUnknown: true
         )
         let rules = LocalPlace(folder: folder.key, name: IgnoreRules.name)
         let item = try remote(3, ".ubiquityignore", file(size: 4), in: parent.id)
@@ -249,7 +249,7 @@ import UbiquityModel
             device.newInode(.file),
             in: device.rootKey,
             isItem: true,
-            hasRow: false
+            isUnknown: true
         )
         let outcome = try look(at: [], items: [item.id])
         #expect(outcome.verdicts == [.item(item.id): .done])

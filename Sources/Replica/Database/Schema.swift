@@ -108,7 +108,7 @@ enum Schema {
 
     /// Since version 5. What packages are made of, by their contents: what their folders are made from without asking anybody.
     private static let packageTables = """
-        CREATE TABLE packageIndexes (content BLOB NOT NULL UNIQUE, entries BLOB NOT NULL) STRICT;
-        CREATE INDEX syncedPackages ON synced (revision) WHERE kind = 4;
+        CREATE TABLE IF NOT EXISTS packageIndexes (content BLOB NOT NULL UNIQUE, entries BLOB NOT NULL) STRICT;
+        CREATE INDEX IF NOT EXISTS syncedPackages ON synced (revision) WHERE kind = 4;
         """
 }
