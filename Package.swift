@@ -158,7 +158,7 @@ let package = Package(
             name: "UbiquityCLI",
             dependencies: [
                 "UbiquityModel", "UbiquityControl", "DeviceService", "CloudServer", "CatalogModel", "CloudClient",
-                "CLinux",
+                "Reconciliation", "CLinux",
                 "CQRencode", argumentParser, logging, systemPackage,
             ],
             swiftSettings: settings

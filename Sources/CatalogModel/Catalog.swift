@@ -40,6 +40,8 @@ package protocol Catalog: Sendable {
         now: Timestamp
     ) async throws(CatalogError) -> CatalogContainer
     func removeContainer(_ scope: Scope, now: Timestamp) async throws(CatalogError)
+    /// Which folders of the container are packages by their names changes by that, for all devices.
+    func declarePackages(_ change: PackageDeclaration, _ scope: Scope) async throws(CatalogError) -> CatalogContainer
 
     // Items
     /// Items that changed after `since`, in the order of their positions. `nil`: from the beginning.

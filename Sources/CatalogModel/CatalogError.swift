@@ -20,6 +20,8 @@ package enum CatalogError: Error, Hashable, Sendable {
     case quotaExceeded
     /// What was asked for is more than one answer may be, in bytes.
     case tooMuch(bytes: Int64, limit: Int)
+    /// The container would declare more extensions of packages than it may.
+    case tooManyExtensions(limit: Int)
     /// The disk of the catalogue is full.
     case noSpace
     /// The catalogue was written by a newer version of ubiquity.
@@ -45,6 +47,7 @@ extension CatalogError: CustomStringConvertible {
         case .expiredCode: "the invitation code has expired"
         case .quotaExceeded: "the account's quota is used up"
         case .tooMuch(let bytes, let limit): "\(bytes) bytes were asked for at once, where \(limit) are allowed"
+        case .tooManyExtensions(let limit): "a container declares \(limit) extensions of packages at most"
         case .noSpace: "the server's disk is full"
         case .tooNew(let format): "the catalogue has format \(format): it was written by a newer version of ubiquity"
         case .cancelled: "cancelled"

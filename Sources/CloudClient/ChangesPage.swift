@@ -16,6 +16,8 @@ package struct ChangesPage: Hashable, Sendable {
     package var head: LogPosition
     /// Items that are not in the page because they cannot be, in words: one of them must not lose the others.
     package var refused: [String]
+    /// What the container declares, where that is told.
+    package var packages: PackageDeclaration?
 
     package init(
         items: [RemoteItem] = [],
@@ -24,7 +26,8 @@ package struct ChangesPage: Hashable, Sendable {
         more: Bool = false,
         unknownPosition: Bool = false,
         head: LogPosition,
-        refused: [String] = []
+        refused: [String] = [],
+        packages: PackageDeclaration? = nil
     ) {
         self.items = items
         self.manifests = manifests
@@ -33,6 +36,7 @@ package struct ChangesPage: Hashable, Sendable {
         self.unknownPosition = unknownPosition
         self.head = head
         self.refused = refused
+        self.packages = packages
     }
 
     init(body: [UInt8]) throws(WireError) {
@@ -44,7 +48,8 @@ package struct ChangesPage: Hashable, Sendable {
             more: page.rest.more,
             unknownPosition: page.rest.unknownPosition,
             head: try LogPosition(wire: page.rest.head),
-            refused: page.refused
+            refused: page.refused,
+            packages: page.rest.hasPackages ? PackageDeclaration(told: page.rest.packages) : nil
         )
     }
 }

@@ -89,6 +89,12 @@ package protocol Cloud: Sendable {
 
     func removeContainer(_ container: ContainerID) async throws(CloudError)
 
+    /// Which folders of a container are packages by their names changes by that, for all devices.
+    func declarePackages(
+        _ container: ContainerID,
+        _ change: PackageDeclaration
+    ) async throws(CloudError) -> ContainerInfo
+
     func devices() async throws(CloudError) -> [DeviceInfo]
 
     /// Removes a device from the account: its token is refused from then on.

@@ -27,6 +27,15 @@ extension CloudClient {
         try await send(CloudRequest(method: .DELETE, path: CloudRoute.path(container), isRepeatable: false))
     }
 
+    package func declarePackages(
+        _ container: ContainerID,
+        _ change: PackageDeclaration
+    ) async throws(CloudError) -> ContainerInfo {
+        let request = try CloudRequest.post(CloudRoute.path(container, .packages), WirePackageDeclaration(change))
+        let answer = try await send(request, WireContainerInfo.self)
+        return try decoding { () throws(WireError) in try ContainerInfo(wire: answer) }
+    }
+
     package func devices() async throws(CloudError) -> [DeviceInfo] {
         let answer = try await send(CloudRequest(path: CloudRoute.devices), WireDeviceList.self)
         return try decoding { () throws(WireError) in

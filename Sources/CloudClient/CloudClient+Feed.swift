@@ -72,7 +72,9 @@ private actor FeedReader {
     private func decodedPage() throws(WireError) -> ChangesPage? {
         while let message = try decoder.next() {
             let page = try ChangesPage(body: message)
-            let isNews = isFirst || page.position != position || !page.items.isEmpty || !page.refused.isEmpty
+            let isNews =
+                isFirst || page.position != position || !page.items.isEmpty || !page.refused.isEmpty
+                || page.packages != nil
             isFirst = false
             position = page.position
             if isNews || page.unknownPosition { return page }

@@ -13,7 +13,7 @@ package enum CloudRoute {
 
     /// What can be asked of one container, by the last component of the path.
     package enum Verb: String, Sendable, CaseIterable {
-        case changes, children, feed, commit, have, upload, fetch, manifests, confirm, versions, deleted
+        case changes, children, feed, commit, have, upload, fetch, manifests, confirm, versions, deleted, packages
     }
 
     /// The name of the path's variable component in the templates.

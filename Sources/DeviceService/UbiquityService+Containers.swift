@@ -48,15 +48,9 @@ extension UbiquityService {
         return containers.count == 1 && !isEmbedded ? containers[0] : nil
     }
 
-    private func listContainers() async throws(ControlError) -> [ContainerInfo] {
-        let available: [ContainerInfo]
-        do throws(CloudError) { available = try await cloud.containers() } catch { throw ControlError("server", error) }
-        let home = home
-        try await blocking { () throws(ControlError) in
-            guard var account = try Account.load(home) else { return }
-            account.containers = available.map { ContainerRecord($0) }
-            try account.save(home)
+    func listContainers() async throws(ControlError) -> [ContainerInfo] {
+        do throws(CloudError) { return try await session.listContainers() } catch {
+            throw ControlError("server", error)
         }
-        return available
     }
 }

@@ -193,7 +193,8 @@ extension UbiquityService {
                 deviceName: cloud.credentials.deviceName,
                 patience: Patience.limit,
                 logger: logger,
-                openSession: { () async throws(CloudError) in try await session.open() }
+                openSession: { () async throws(CloudError) in try await session.open() },
+                keepPackages: { await session.remember($0, of: info) }
             )
         } catch { throw ControlError(entry.container, error) }
         engine.setMetered(isMetered)

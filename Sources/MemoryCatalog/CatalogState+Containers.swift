@@ -31,6 +31,19 @@ extension CatalogState {
         self[container: number].isRemoved = true
     }
 
+    package mutating func declarePackages(
+        _ change: PackageDeclaration,
+        _ scope: Scope
+    ) throws(CatalogError) -> CatalogContainer {
+        let (access, number) = try authorizeWriting(scope)
+        let packages = self[container: number].info.packages.applying(change)
+        guard packages.count <= PackageDeclaration.limit else {
+            throw .tooManyExtensions(limit: PackageDeclaration.limit)
+        }
+        self[container: number].info.packages = packages
+        return described(number, access.grant)
+    }
+
     /// The container as a device may use it.
     func described(_ number: Int64, _ grant: Grant) -> CatalogContainer {
         var info = self[container: number].info

@@ -32,7 +32,9 @@ extension CatalogState {
 
     package func changes(_ scope: Scope, since: LogPosition?, limit: Int) throws(CatalogError) -> CatalogPage {
         let number = try authorize(scope).container
-        return self[container: number].changes(since: since ?? .beginning, limit: limit, container: number)
+        var page = self[container: number].changes(since: since ?? .beginning, limit: limit, container: number)
+        page.packages = self[container: number].info.packages
+        return page
     }
 
     package func children(

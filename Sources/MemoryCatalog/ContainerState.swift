@@ -5,7 +5,7 @@ internal import UbiquityModel
 /// A container's items, versions, chunks and log.
 struct ContainerState: Sendable {
     let account: Int64
-    let info: ContainerInfo
+    var info: ContainerInfo
     var isRemoved = false
 
     /// The newest position.

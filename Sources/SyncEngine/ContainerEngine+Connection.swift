@@ -17,6 +17,10 @@ extension ContainerEngine {
             guard !Task.isCancelled else { return }
             // One of two clones has another name from now on.
             if !session.deviceName.isEmpty { synchronizer.device.deviceName = session.deviceName }
+            if let told = session.containers.first(where: { $0.id == container.id }) {
+                // Whoever opened the session has written it down.
+                populator.packages.declare { _ in told.packages }
+            }
             host.filler.setOffline(false)
             handle(.connected)
             try await listFolders()
@@ -99,6 +103,7 @@ extension ContainerEngine {
             for try await page in cloud.feed(container.id, since: position) {
                 if Task.isCancelled { throw CloudError.cancelled }
                 if page.unknownPosition { throw CloudError.offline("the server was restored") }
+                if let declaration = page.packages { await learn(declaration) }
                 try await learnPackages(page.items)
                 try record(page)
             }
@@ -109,6 +114,13 @@ extension ContainerEngine {
         } catch {
             throw .offline("\(error)")
         }
+    }
+
+    /// The container declares something else from now on.
+    private func learn(_ declaration: PackageDeclaration) async {
+        guard declaration != packages else { return }
+        await keepPackages(declaration)
+        populator.packages.declare { _ in declaration }
     }
 
     func noteRefused(_ items: [String]) {

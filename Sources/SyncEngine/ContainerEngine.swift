@@ -47,6 +47,8 @@ package actor ContainerEngine {
     nonisolated let logger: Logger
     /// Renews the device's nonce; made by the service, since one device has several containers.
     let openSession: @Sendable () async throws(CloudError) -> CloudSession
+    /// Writes down what the container declares, so that it counts after a restart too.
+    let keepPackages: @Sendable (PackageDeclaration) async -> Void
 
     var mount: Mount?
     private var timerTask: Task<Void, Never>?
@@ -82,7 +84,8 @@ package actor ContainerEngine {
         deviceName: String,
         patience: Duration,
         logger: Logger,
-        openSession: @escaping @Sendable () async throws(CloudError) -> CloudSession
+        openSession: @escaping @Sendable () async throws(CloudError) -> CloudSession,
+        keepPackages: @escaping @Sendable (PackageDeclaration) async -> Void
     ) throws(EngineError) {
         guard let key = ContainerKey(bytes: container.key) else { throw .failed("the container's key is damaged") }
         self.container = container
@@ -91,6 +94,7 @@ package actor ContainerEngine {
         self.claims = claims
         self.logger = logger
         self.openSession = openSession
+        self.keepPackages = keepPackages
         self.key = key
         let meter = TransferMeter()
         self.meter = meter
@@ -121,6 +125,7 @@ package actor ContainerEngine {
             grew: { [contentWatch] in contentWatch.grew() }
         )
         populator = Populator(replica: replica, known: downloader.known, logger: logger)
+        populator.packages.declare { _ in container.packages }
         do throws(ReplicaError) {
             // Before the mount shows anything.
             try replica.database.beginListing()

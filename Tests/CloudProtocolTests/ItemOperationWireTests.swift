@@ -168,7 +168,8 @@ import UbiquityModel
             key: [UInt8](repeating: 3, count: 32),
             layout: .app,
             isCaseInsensitive: true,
-            isReadOnly: true
+            isReadOnly: true,
+            packages: PackageDeclaration(added: ["foo", "bar"], removed: ["rtfd"])
         )
         var wire = WireContainerInfo(container)
         #expect(try ContainerInfo(wire: wire) == container)
@@ -180,6 +181,43 @@ import UbiquityModel
         wire = WireContainerInfo(container)
         wire.layout = "spiral"
         #expect(throws: WireError.self) { try ContainerInfo(wire: wire) }
+    }
+
+    @Test func `a container is of use without what a newer server takes for extensions`() throws {
+        let container = ContainerInfo(
+            id: .documents,
+            key: [UInt8](repeating: 3, count: 32),
+            layout: .drive,
+            isCaseInsensitive: false,
+            isReadOnly: false
+        )
+        var wire = WireContainerInfo(container)
+        #expect(try ContainerInfo(wire: wire) == container)
+        wire.packages.added = ["foo", "tar.gz", "Upper", "", "bar"]
+        wire.packages.removed = ["a/b", "bar"]
+        let expected = PackageDeclaration(added: ["foo"], removed: ["bar"])
+        #expect(try ContainerInfo(wire: wire).packages == expected)
+        wire.packages.added = (0..<2_000).map { "e\($0)" }
+        #expect(try ContainerInfo(wire: wire).packages.count <= PackageDeclaration.limit)
+    }
+
+    @Test func `what a device declares is checked`() throws {
+        let change = PackageDeclaration(added: ["foo"], removed: ["rtfd", "bar"])
+        #expect(try PackageDeclaration(wire: WirePackageDeclaration(change)) == change)
+        for text in ["", "a.b", "Upper", "a/b", "a\nb", ".foo", String(repeating: "x", count: 65)] {
+            var wire = WirePackageDeclaration(change)
+            wire.removed.append(text)
+            #expect(throws: WireError.unknown("an extension of packages", value: text)) {
+                try PackageDeclaration(wire: wire)
+            }
+        }
+        var wire = WirePackageDeclaration(change)
+        wire.removed.append("foo")
+        #expect(throws: WireError.self) { try PackageDeclaration(wire: wire) }
+        wire.removed = (0..<1_000).map { "e\($0)" }
+        #expect(throws: WireError.tooMany("extensions of packages", 1_001, limit: 1_000)) {
+            try PackageDeclaration(wire: wire)
+        }
     }
 
     @Test(arguments: [[UInt8](), [UInt8](repeating: 1, count: 32)])

@@ -23,6 +23,29 @@ import UbiquityModel
         }
     }
 
+    @Test func `what the container declares reaches a waiting device, once`() async throws {
+        try await withServer { server, client, _ in
+            let phone = try await server.join("phone")
+            var pages = phone.feed(.documents, since: nil).makeAsyncIterator()
+            #expect(try await pages.next()?.packages == PackageDeclaration())
+            let change = PackageDeclaration(added: ["foo"], removed: ["rtfd"])
+            #expect(try await client.declarePackages(.documents, change).packages == change)
+            let page = try #require(try await pages.next())
+            #expect(page.packages == change && page.items.isEmpty)
+            // What changes nothing is no news.
+            _ = try await client.declarePackages(.documents, change)
+            let operation = try folder("f")
+            _ = try await client.commit(.documents, operations: [operation], frames: [], clock: noClock)
+            let next = try #require(try await pages.next())
+            #expect(next.items.map(\.id) == [operation.item] && next.packages == nil)
+            let nonce = phone.credentials.nonce
+            #expect(try await phone.session(nonce: nonce, clock: noClock).containers.map(\.packages) == [change])
+            var again = phone.feed(.documents, since: next.position).makeAsyncIterator()
+            #expect(try await again.next()?.packages == change)
+            await phone.shutdown()
+        }
+    }
+
     @Test func `a feed begins with what was missed, in pages`() async throws {
         try await withServer { _, client, _ in
             let operations = try (0..<3_000).map { try folder("f\($0)") }

@@ -110,6 +110,8 @@ import UbiquityModel
             #expect(code == "read-only")
             #expect(await refusal { try await reader.upload(.documents, frames: file.frames) } == "read-only")
             #expect(await refusal { try await reader.removeContainer(.documents) } == "read-only")
+            let change = PackageDeclaration(added: ["foo"])
+            #expect(await refusal { _ = try await reader.declarePackages(.documents, change) } == "read-only")
             #expect(await refusal { try await reader.revoke(deviceNamed: "laptop") } == "read-only")
             await reader.shutdown()
         }

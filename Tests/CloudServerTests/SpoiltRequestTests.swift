@@ -97,7 +97,7 @@ private struct SpoiltRequest {
 
     private mutating func message() throws -> [UInt8] {
         let item = ItemID(using: &generator)
-        switch below(9) {
+        switch below(10) {
         case 0: return try WireHaveRequest(chunks: []).body
         case 1: return try WireChildrenRequest(folders: [.root, item], after: try Name("a")).body
         case 2: return try WireVersionsRequest(item: item).body
@@ -131,6 +131,12 @@ private struct SpoiltRequest {
             var invite = WireInviteRequest()
             invite.containers = ["Documents", "a/b"]
             return try invite.body
+        case 8:
+            let words = ["foo", "", "a/b", ".x", "\u{0}", String(repeating: "x", count: 100)]
+            var declared = WirePackageDeclaration()
+            declared.added = (0..<pick([0, 1, 2, 2_000])).map { _ in pick(words) }
+            declared.removed = [pick(words)]
+            return try declared.body
         default: return LengthPrefix.encode(generator.bytes(below(60)))
         }
     }

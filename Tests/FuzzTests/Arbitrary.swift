@@ -173,6 +173,14 @@ struct Arbitrary {
         }
     }
 
+    mutating func packages() -> PackageDeclaration {
+        let words = ["foo", "b-1", "rtfd", "\u{E9}t\u{E9}", String(repeating: "x", count: 64)]
+        return PackageDeclaration(
+            added: Set(words.filter { _ in chance(3) }),
+            removed: Set(words.filter { _ in chance(4) })
+        )
+    }
+
     mutating func position() -> LogPosition {
         LogPosition(counter: UInt64(bitPattern: integer()), hash: chance(3) ? [] : bytes(32))
     }

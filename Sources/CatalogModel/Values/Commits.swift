@@ -88,6 +88,8 @@ package struct CatalogPage: Hashable, Sendable {
     package var head: LogPosition
     /// The container's number in the catalogue.
     package var container: Int64
+    /// What the container declares now.
+    package var packages = PackageDeclaration()
 
     package init(position: LogPosition, isUnknownPosition: Bool = false, head: LogPosition, container: Int64) {
         self.position = position

@@ -39,7 +39,8 @@ extension Database {
         return authorized
     }
 
-    static let containerColumns = "number, name, key, layout, case_insensitive"
+    static let containerColumns =
+        "number, name, key, layout, case_insensitive, packages_added, packages_removed"
 
     func container(_ row: Row, _ grant: Grant) throws -> CatalogContainer {
         guard let id = ContainerID(try row.value(1)) else { throw row.damaged(1) }
@@ -49,7 +50,11 @@ extension Database {
             key: try row.bytes(2),
             layout: layout,
             isCaseInsensitive: try row.value(4),
-            isReadOnly: grant.isReadOnly
+            isReadOnly: grant.isReadOnly,
+            packages: PackageDeclaration(
+                added: Extensions.decode(try row.optional(5)),
+                removed: Extensions.decode(try row.optional(6))
+            )
         )
         return CatalogContainer(number: try row.value(0), info: info)
     }
@@ -61,6 +66,17 @@ extension Database {
             FROM accounts WHERE number = ?
             """
         return try first(sql, [account, account])?.optional(0)
+    }
+}
+
+/// Extensions of packages as text: one a line (none holds a newline).
+enum Extensions {
+    static func encode(_ extensions: Set<String>) -> String? {
+        extensions.isEmpty ? nil : extensions.sorted().joined(separator: "\n")
+    }
+
+    static func decode(_ text: String?) -> Set<String> {
+        text.map { Set($0.split(separator: "\n").map(String.init)) } ?? []
     }
 }
 

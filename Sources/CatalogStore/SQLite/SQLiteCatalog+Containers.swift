@@ -32,15 +32,36 @@ extension SQLiteCatalog {
             }
             try db.run(
                 """
-                INSERT INTO containers (account, name, key, layout, case_insensitive, counter, hash, bytes, created)
-                VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?)
+                INSERT INTO containers (account, name, key, layout, case_insensitive, counter, hash, bytes, created,
+                    packages_added, packages_removed)
+                VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?)
                 """,
                 [
                     access.account, container.id.text, container.key.blob, container.layout.rawValue,
                     container.isCaseInsensitive, Data(), now.nanoseconds,
+                    Extensions.encode(container.packages.added), Extensions.encode(container.packages.removed),
                 ]
             )
             return try db.authorize(Scope(token: token, container: container.id)).container
+        }
+    }
+
+    package func declarePackages(
+        _ change: PackageDeclaration,
+        _ scope: Scope
+    ) async throws(CatalogError) -> CatalogContainer {
+        try await write { db in
+            var container = try db.authorizeWriting(scope).container
+            let packages = container.info.packages.applying(change)
+            guard packages.count <= PackageDeclaration.limit else {
+                throw CatalogError.tooManyExtensions(limit: PackageDeclaration.limit)
+            }
+            try db.run(
+                "UPDATE containers SET packages_added = ?, packages_removed = ? WHERE number = ?",
+                [Extensions.encode(packages.added), Extensions.encode(packages.removed), container.number]
+            )
+            container.info.packages = packages
+            return container
         }
     }
 

@@ -8,13 +8,18 @@ package import UbiquityModel
 extension SQLiteCatalog {
     package func changes(_ scope: Scope, since: LogPosition?, limit: Int) async throws(CatalogError) -> CatalogPage {
         try await read { db in
-            let container = try db.authorize(scope).container.number
+            let described = try db.authorize(scope).container
+            let container = described.number
             let head = try db.head(container: container)
             let since = since ?? .beginning
-            guard try db.isKnown(since, container: container, head: head) else {
-                return CatalogPage(position: .beginning, isUnknownPosition: true, head: head, container: container)
+            var page: CatalogPage
+            if try db.isKnown(since, container: container, head: head) {
+                page = try db.page(container: container, since: since, head: head, limit: limit)
+            } else {
+                page = CatalogPage(position: .beginning, isUnknownPosition: true, head: head, container: container)
             }
-            return try db.page(container: container, since: since, head: head, limit: limit)
+            page.packages = described.info.packages
+            return page
         }
     }
 

@@ -13,10 +13,17 @@ enum Schema {
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
             if version < 1 { for statement in tables { try db.execute(sql: statement) } }
             if version < 2 { for statement in housekeeping { try db.execute(sql: statement) } }
+            if version < 3 { for statement in packages { try db.execute(sql: statement) } }
             try db.execute(sql: "PRAGMA user_version = \(FormatVersion.catalog)")
             return .commit
         }
     }
+
+    /// Version 3: extensions of packages besides the usual ones, and extensions that are none. One a line; NULL: none.
+    private static let packages = [
+        "ALTER TABLE containers ADD COLUMN packages_added TEXT",
+        "ALTER TABLE containers ADD COLUMN packages_removed TEXT",
+    ]
 
     /// Version 2: what is kept no longer, and chunks that nothing refers to.
     private static let housekeeping = [

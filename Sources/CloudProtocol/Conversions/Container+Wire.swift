@@ -16,7 +16,8 @@ extension ContainerInfo {
             key: [UInt8](wire.key),
             layout: layout,
             isCaseInsensitive: wire.caseInsensitive,
-            isReadOnly: wire.readOnly
+            isReadOnly: wire.readOnly,
+            packages: PackageDeclaration(told: wire.packages)
         )
     }
 }
@@ -29,6 +30,38 @@ extension WireContainerInfo {
         layout = container.layout.rawValue
         caseInsensitive = container.isCaseInsensitive
         readOnly = container.isReadOnly
+        if !container.packages.isEmpty { packages = WirePackageDeclaration(container.packages) }
+    }
+}
+
+extension PackageDeclaration {
+    /// What a device asks for.
+    package init(wire: WirePackageDeclaration) throws(WireError) {
+        let extensions = wire.added + wire.removed
+        guard extensions.count <= Self.limit else {
+            throw .tooMany("extensions of packages", extensions.count, limit: Self.limit)
+        }
+        for text in extensions where Self.checked(text) != text {
+            throw .unknown("an extension of packages", value: String(text.prefix(100)))
+        }
+        guard Set(wire.added).isDisjoint(with: wire.removed) else {
+            throw .contradiction("an extension is to be one of packages and not to be one")
+        }
+        self.init(added: Set(wire.added), removed: Set(wire.removed))
+    }
+
+    /// What the server tells. A newer one may take other words for extensions: a container is of use without them.
+    package init(told wire: WirePackageDeclaration) {
+        let removed = wire.removed.prefix(Self.limit)
+        self.init(added: Set(wire.added.prefix(Self.limit - removed.count)), removed: Set(removed))
+    }
+}
+
+extension WirePackageDeclaration {
+    package init(_ declaration: PackageDeclaration) {
+        self.init()
+        added = declaration.added.sorted()
+        removed = declaration.removed.sorted()
     }
 }
 

@@ -25,6 +25,22 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
+/// Which folders are packages by their names: extensions besides the usual ones, and extensions that are none. As a request: those of which that
+/// changes.
+package nonisolated struct WirePackageDeclaration: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var added: [String] = []
+
+  package var removed: [String] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
 package nonisolated struct WireContainerInfo: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -43,9 +59,20 @@ package nonisolated struct WireContainerInfo: Sendable {
   /// for this device
   package var readOnly: Bool = false
 
+  package var packages: WirePackageDeclaration {
+    get {_packages ?? WirePackageDeclaration()}
+    set {_packages = newValue}
+  }
+  /// Returns true if `packages` has been explicitly set.
+  package var hasPackages: Bool {self._packages != nil}
+  /// Clears the value of `packages`. Subsequent reads from it will return its default value.
+  package mutating func clearPackages() {self._packages = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _packages: WirePackageDeclaration? = nil
 }
 
 package nonisolated struct WireJoinRequest: Sendable {
@@ -334,9 +361,44 @@ package nonisolated struct WireFailure: Sendable {
 
 fileprivate nonisolated let _protobuf_package = "ubiquity"
 
+nonisolated extension WirePackageDeclaration: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".PackageDeclaration"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}removed\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.added) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.removed) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.added.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.added, fieldNumber: 1)
+    }
+    if !self.removed.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.removed, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WirePackageDeclaration, rhs: WirePackageDeclaration) -> Bool {
+    if lhs.added != rhs.added {return false}
+    if lhs.removed != rhs.removed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireContainerInfo: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ContainerInfo"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}key\0\u{1}layout\0\u{3}case_insensitive\0\u{3}read_only\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}key\0\u{1}layout\0\u{3}case_insensitive\0\u{3}read_only\0\u{1}packages\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -349,12 +411,17 @@ nonisolated extension WireContainerInfo: SwiftProtobuf.Message, SwiftProtobuf._M
       case 3: try { try decoder.decodeSingularStringField(value: &self.layout) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.caseInsensitive) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.readOnly) }()
+      case 6: try { try decoder.decodeSingularMessageField(value: &self._packages) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.id.isEmpty {
       try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
     }
@@ -370,6 +437,9 @@ nonisolated extension WireContainerInfo: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.readOnly != false {
       try visitor.visitSingularBoolField(value: self.readOnly, fieldNumber: 5)
     }
+    try { if let v = self._packages {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -379,6 +449,7 @@ nonisolated extension WireContainerInfo: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.layout != rhs.layout {return false}
     if lhs.caseInsensitive != rhs.caseInsensitive {return false}
     if lhs.readOnly != rhs.readOnly {return false}
+    if lhs._packages != rhs._packages {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

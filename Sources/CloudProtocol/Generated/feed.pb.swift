@@ -75,12 +75,23 @@ package nonisolated struct WireChanges: Sendable {
   /// Clears the value of `head`. Subsequent reads from it will return its default value.
   package mutating func clearHead() {self._head = nil}
 
+  /// of the container: on the feed, in its first page and in the first one after a change
+  package var packages: WirePackageDeclaration {
+    get {_packages ?? WirePackageDeclaration()}
+    set {_packages = newValue}
+  }
+  /// Returns true if `packages` has been explicitly set.
+  package var hasPackages: Bool {self._packages != nil}
+  /// Clears the value of `packages`. Subsequent reads from it will return its default value.
+  package mutating func clearPackages() {self._packages = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _position: WirePosition? = nil
   fileprivate var _head: WirePosition? = nil
+  fileprivate var _packages: WirePackageDeclaration? = nil
 }
 
 /// What lies in some folders, in the order in which they were asked for; the first one's items after a name.
@@ -156,7 +167,7 @@ nonisolated extension WirePosition: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Changes"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}items\0\u{1}position\0\u{1}more\0\u{3}unknown_position\0\u{1}head\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}items\0\u{1}position\0\u{1}more\0\u{3}unknown_position\0\u{1}head\0\u{1}packages\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -169,6 +180,7 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 3: try { try decoder.decodeSingularBoolField(value: &self.more) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.unknownPosition) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._head) }()
+      case 6: try { try decoder.decodeSingularMessageField(value: &self._packages) }()
       default: break
       }
     }
@@ -194,6 +206,9 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     try { if let v = self._head {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     } }()
+    try { if let v = self._packages {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -203,6 +218,7 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.more != rhs.more {return false}
     if lhs.unknownPosition != rhs.unknownPosition {return false}
     if lhs._head != rhs._head {return false}
+    if lhs._packages != rhs._packages {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -17,6 +17,9 @@ extension CloudService {
         router.delete(.init(CloudRoute.containerTemplate)) { request, context in
             try await removeContainer(request, context)
         }
+        router.post(.init(CloudRoute.template(.packages))) { request, context in
+            try await declarePackages(request, context)
+        }
     }
 
     private func createContainer(_ request: Request) async throws -> Response {
@@ -36,6 +39,15 @@ extension CloudService {
             isReadOnly: false
         )
         let container = try await catalog.createContainer(info, by: token, now: now())
+        return try .message(WireContainerInfo(container.info))
+    }
+
+    private func declarePackages(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
+        let scope = try scope(of: request, context)
+        let asked = try await message(WirePackageDeclaration.self, of: request, upTo: CloudLimits.listBytes)
+        let container = try await catalog.declarePackages(try PackageDeclaration(wire: asked), scope)
+        // Nothing new is in the log, but the feeds look.
+        hub.announce(container: container.number)
         return try .message(WireContainerInfo(container.info))
     }
 

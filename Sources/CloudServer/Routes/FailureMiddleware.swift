@@ -82,7 +82,7 @@ struct FailureMiddleware: RouterMiddleware {
         case .usedCode: .usedCode
         case .expiredCode: .expiredCode
         case .quotaExceeded: .quota
-        case .tooMuch: .tooLarge
+        case .tooMuch, .tooManyExtensions: .tooLarge
         case .noSpace: .noSpace
         case .tooNew, .cancelled, .failed: .internalError
         }

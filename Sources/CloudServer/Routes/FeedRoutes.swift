@@ -35,8 +35,8 @@ extension CloudService {
         )
     }
 
-    /// Writes the page, then what follows it, then each change as it comes. Ends when the subscription does, when the device or
-    /// the container is no longer there, or after a position that is not known.
+    /// Writes the page, then what follows it, then each change as it comes, in the log as in what the container declares. Ends when the
+    /// subscription does, when the device or the container is no longer there, or after a position that is not known.
     private func push(
         _ page: CatalogPage,
         to writer: inout any ResponseBodyWriter,
@@ -44,7 +44,7 @@ extension CloudService {
         _ subscription: FeedSubscription
     ) async throws {
         var page = page
-        try await write(page, to: &writer)
+        try await write(page, tellsPackages: true, to: &writer)
         while !page.isUnknownPosition {
             if !page.hasMore {
                 switch await subscription.next() {
@@ -53,15 +53,17 @@ extension CloudService {
                 case .signOfLife?:
                     // The look at the catalogue also tells whether another process has revoked the device.
                     guard let next = try await next(after: page, scope) else { return }
+                    let isDeclared = next.packages != page.packages
                     page = next
-                    try await write(page, to: &writer)
+                    try await write(page, tellsPackages: isDeclared, to: &writer)
                     continue
                 }
             }
             guard let next = try await next(after: page, scope) else { return }
-            let isNews = next.position != page.position || next.isUnknownPosition
+            let isDeclared = next.packages != page.packages
+            let isNews = next.position != page.position || next.isUnknownPosition || isDeclared
             page = next
-            if isNews { try await write(page, to: &writer) }
+            if isNews { try await write(page, tellsPackages: isDeclared, to: &writer) }
         }
     }
 
@@ -74,7 +76,11 @@ extension CloudService {
         }
     }
 
-    private func write(_ page: CatalogPage, to writer: inout any ResponseBodyWriter) async throws {
-        try await writer.write(ByteBuffer(bytes: LengthPrefix.encode(try page.body)))
+    private func write(
+        _ page: CatalogPage,
+        tellsPackages: Bool,
+        to writer: inout any ResponseBodyWriter
+    ) async throws {
+        try await writer.write(ByteBuffer(bytes: LengthPrefix.encode(try page.body(tellsPackages: tellsPackages))))
     }
 }

@@ -25,7 +25,7 @@ extension CloudService {
         let wanted = request.uri.queryParameters[Substring(CloudRoute.Query.limit)].flatMap { Int($0) }
         let limit = min(max(wanted ?? 1024, 1), CloudLimits.itemsPerPage)
         let page = try await catalog.changes(scope, since: try position(of: request), limit: limit)
-        return .encoded(try page.body)
+        return .encoded(try page.body())
     }
 
     private func children(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
@@ -114,14 +114,14 @@ extension CloudService {
 
 extension CatalogPage {
     /// As the message `Changes`.
-    var body: [UInt8] {
-        get throws(WireError) {
-            var rest = WireChanges()
-            rest.position = WirePosition(position)
-            rest.more = hasMore
-            rest.unknownPosition = isUnknownPosition
-            rest.head = WirePosition(head)
-            return try ItemPage.body(entries.lazy.map { ($0.item, $0.manifest) }, rest)
-        }
+    /// - Parameter tellsPackages: also tells what the container declares.
+    func body(tellsPackages: Bool = false) throws(WireError) -> [UInt8] {
+        var rest = WireChanges()
+        rest.position = WirePosition(position)
+        rest.more = hasMore
+        rest.unknownPosition = isUnknownPosition
+        rest.head = WirePosition(head)
+        if tellsPackages { rest.packages = WirePackageDeclaration(packages) }
+        return try ItemPage.body(entries.lazy.map { ($0.item, $0.manifest) }, rest)
     }
 }

@@ -25,6 +25,16 @@ package struct Account: Codable, Sendable {
         try StateFile.read(Account.self, from: home.accountFile)
     }
 
+    /// - Returns: whether the container declared something else before.
+    package mutating func note(_ packages: PackageDeclaration, of container: ContainerInfo) -> Bool {
+        for index in containers.indices where containers[index].isOf(container) {
+            guard containers[index].packages != packages else { return false }
+            containers[index].packages = packages
+            return true
+        }
+        return false
+    }
+
     package func save(_ home: HomeDirectories) throws(ControlError) {
         try home.create()
         try StateFile.write(self, to: home.accountFile)
@@ -41,6 +51,9 @@ package struct ContainerRecord: Codable, Sendable, Hashable {
     package var layout: String
     package var isCaseInsensitive: Bool
     package var isReadOnly: Bool
+    /// Extensions of packages besides the usual ones, and extensions that are none. Absent: none.
+    private var packagesAdded: [String]?
+    private var packagesRemoved: [String]?
 
     package init(_ info: ContainerInfo) {
         id = info.id.text
@@ -48,7 +61,19 @@ package struct ContainerRecord: Codable, Sendable, Hashable {
         layout = info.layout.rawValue
         isCaseInsensitive = info.isCaseInsensitive
         isReadOnly = info.isReadOnly
+        packages = info.packages
     }
+
+    package var packages: PackageDeclaration {
+        get { PackageDeclaration(added: Set(packagesAdded ?? []), removed: Set(packagesRemoved ?? [])) }
+        set {
+            packagesAdded = newValue.added.isEmpty ? nil : newValue.added.sorted()
+            packagesRemoved = newValue.removed.isEmpty ? nil : newValue.removed.sorted()
+        }
+    }
+
+    /// Containers of one name may be in several accounts.
+    func isOf(_ info: ContainerInfo) -> Bool { id == info.id.text && key == Hexadecimal.encode(info.key) }
 
     /// `nil` for what no version of ours has written.
     package var info: ContainerInfo? {
@@ -60,7 +85,8 @@ package struct ContainerRecord: Codable, Sendable, Hashable {
             key: key,
             layout: layout,
             isCaseInsensitive: isCaseInsensitive,
-            isReadOnly: isReadOnly
+            isReadOnly: isReadOnly,
+            packages: packages
         )
     }
 }

@@ -23,6 +23,23 @@ final class AccountSession: Sendable {
         return try await task.value.get()
     }
 
+    /// The containers that this device may use, written down as they are told.
+    func listContainers() async throws(CloudError) -> [ContainerInfo] {
+        let task = Task { await self.listInTurn() }
+        return try await task.value.get()
+    }
+
+    /// What a container declares has changed. It counts even if it cannot be written down: the next session tells it again.
+    func remember(_ packages: PackageDeclaration, of container: ContainerInfo) async {
+        await turnstile.enter()
+        do throws(CloudError) {
+            try await change { account in account.note(packages, of: container) }
+        } catch {
+            logger.warning("what a container declares is not written down", metadata: ["why": "\(error)"])
+        }
+        await turnstile.leave()
+    }
+
     /// Returns when no session is being opened, and so no account written. For when `cloud` was shut down.
     func settle() async {
         await turnstile.enter()
@@ -47,14 +64,39 @@ final class AccountSession: Sendable {
         return result
     }
 
+    private func listInTurn() async -> Result<[ContainerInfo], CloudError> {
+        await turnstile.enter()
+        let result: Result<[ContainerInfo], CloudError>
+        do throws(CloudError) {
+            let containers = try await cloud.containers()
+            try await change { account in
+                account.containers = containers.map { ContainerRecord($0) }
+                return true
+            }
+            result = .success(containers)
+        } catch {
+            result = .failure(error)
+        }
+        await turnstile.leave()
+        return result
+    }
+
     /// - Parameter containers: `nil` where they are as they were.
     private func store(_ credentials: Credentials, _ containers: [ContainerInfo]? = nil) async throws(CloudError) {
+        try await change { account in
+            account.credentials = credentials
+            if let containers { account.containers = containers.map { ContainerRecord($0) } }
+            return true
+        }
+    }
+
+    /// In turn: two that change the file at once would lose what one of them wrote, a nonce even.
+    /// - Parameter body: whether there is anything to be written.
+    private func change(_ body: @escaping @Sendable (inout Account) -> Bool) async throws(CloudError) {
         let stored = await BlockingThread.run("ubi-account") { [home] in
             Result { () throws(ControlError) in
                 // Signed out meanwhile: nothing is written that would sign in again.
-                guard var account = try Account.load(home) else { return }
-                account.credentials = credentials
-                if let containers { account.containers = containers.map { ContainerRecord($0) } }
+                guard var account = try Account.load(home), body(&account) else { return }
                 try account.save(home)
             }
         }

@@ -73,6 +73,7 @@ extension UbiquityService {
         case ResetPolicyRequest.verb:
             try await resetPolicy()
             connection.answer(Nothing())
+        case PackagesRequest.verb: connection.answer(try await packages(try decode(line)))
         case ReloadSettingsRequest.verb:
             try await reloadSettings()
             connection.answer(Nothing())

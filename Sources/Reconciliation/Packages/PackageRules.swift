@@ -13,24 +13,17 @@ package struct PackageRules: Hashable, Sendable {
 
     package init(extensions: Set<String> = Self.usual) { self.extensions = extensions }
 
-    /// - Returns: an extension in the form in which it is kept; `nil` for what is none.
-    package static func checked(_ text: String) -> String? {
-        let name = text.hasPrefix(".") ? text.dropFirst() : text[...]
-        guard !name.isEmpty, name.utf8.count <= 64, !name.utf8.contains(where: { $0 < 0x21 || $0 == 0x7F }),
-            !name.contains("/"), !name.contains(".")
-        else { return nil }
-        return lowercased(name.utf8)
+    package init(_ declaration: PackageDeclaration) {
+        extensions = Self.usual.union(declaration.added).subtracting(declaration.removed)
     }
+
+    /// - Returns: an extension in the form in which it is kept; `nil` for what is none.
+    package static func checked(_ text: String) -> String? { PackageDeclaration.checked(text) }
 
     package func isPackage(_ name: Name) -> Bool {
         guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0, dot < name.bytes.count - 1 else {
             return false
         }
-        return extensions.contains(Self.lowercased(name.bytes[(dot + 1)...]))
-    }
-
-    /// Of ASCII letters only, so that it is the same everywhere.
-    private static func lowercased(_ bytes: some Collection<UInt8>) -> String {
-        String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        return extensions.contains(PackageDeclaration.lowercased(name.bytes[(dot + 1)...]))
     }
 }

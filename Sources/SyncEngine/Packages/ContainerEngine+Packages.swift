@@ -5,10 +5,18 @@ import Logging
 import Reconciliation
 import Replica
 import SystemPackage
-import UbiquityModel
+package import UbiquityModel
 
 /// Packages of the cloud: what they are made of has to be known before they can be seen here.
 extension ContainerEngine {
+    /// What the container declares, as far as this device has been told.
+    package nonisolated var packages: PackageDeclaration { populator.packages.declaration }
+
+    /// This device has changed that: it counts here at once. The feed tells it once more, together with what others have changed.
+    package nonisolated func declare(_ change: PackageDeclaration) {
+        populator.packages.declare { $0.applying(change) }
+    }
+
     /// Before items are written down: asks what those of them are made of that are packages, so that whoever looks into their folders finds
     /// them at once. One of which that cannot be found out is asked for again when it is to appear.
     func learnPackages(_ items: [RemoteItem]) async throws(CloudError) {

@@ -10,6 +10,7 @@ import UbiquityModel
 /// nothing changes for what was in the cloud before its extension was declared.
 final class PackageTable: Sendable {
     private struct State: Sendable {
+        var declaration = PackageDeclaration()
         var rules = PackageRules()
         /// Folders that may be packages whatever their names: items that are, and those with the attribute.
         var marked: Set<InodeKey> = []
@@ -27,9 +28,16 @@ final class PackageTable: Sendable {
         state.withLock { $0.marked.formUnion(keys) }
     }
 
-    var rules: PackageRules {
-        get { state.withLock { $0.rules } }
-        set { state.withLock { $0.rules = newValue } }
+    var rules: PackageRules { state.withLock { $0.rules } }
+
+    /// What the container declares, as far as this device has been told.
+    var declaration: PackageDeclaration { state.withLock { $0.declaration } }
+
+    func declare(_ change: (PackageDeclaration) -> PackageDeclaration) {
+        state.withLock { state in
+            state.declaration = change(state.declaration)
+            state.rules = PackageRules(state.declaration)
+        }
     }
 
     /// The outermost package that a folder is, or lies in.
@@ -79,7 +87,11 @@ final class PackageTable: Sendable {
         }
         guard hasAttribute || maybe(folder.key, name),
             try isPackage(folder.key, name, hasAttribute: hasAttribute)
-        else { return nil }
+        else {
+            // It was one by a name, or by rules, that it has no more: what changes in it is not the package's any more.
+            _ = state.withLock { $0.marked.remove(folder.key) }
+            return nil
+        }
         _ = state.withLock { $0.marked.insert(folder.key) }
         let descriptor: OwnedDescriptor
         if let opened = opened.take() {

@@ -7,7 +7,7 @@ import UbiquityModel
 struct Container: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "The account's containers.",
-        subcommands: [List.self, Create.self, Remove.self],
+        subcommands: [List.self, Create.self, Remove.self, Packages.self],
         defaultSubcommand: List.self
     )
 

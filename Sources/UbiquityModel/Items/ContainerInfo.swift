@@ -14,13 +14,22 @@ package struct ContainerInfo: Hashable, Sendable {
     package var isCaseInsensitive: Bool
     /// For this device.
     package var isReadOnly: Bool
+    package var packages: PackageDeclaration
 
-    package init(id: ContainerID, key: [UInt8], layout: Layout, isCaseInsensitive: Bool, isReadOnly: Bool) {
+    package init(
+        id: ContainerID,
+        key: [UInt8],
+        layout: Layout,
+        isCaseInsensitive: Bool,
+        isReadOnly: Bool,
+        packages: PackageDeclaration = PackageDeclaration()
+    ) {
         self.id = id
         self.key = key
         self.layout = layout
         self.isCaseInsensitive = isCaseInsensitive
         self.isReadOnly = isReadOnly
+        self.packages = packages
     }
 }
 

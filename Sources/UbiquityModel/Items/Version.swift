@@ -9,7 +9,7 @@ package enum FormatVersion {
     /// The device's database.
     package static let stateDatabase: UInt32 = 5
     /// The server's catalogue.
-    package static let catalog: UInt32 = 2
+    package static let catalog: UInt32 = 3
     /// The xattr of a placeholder.
     package static let placeholder: UInt8 = 1
     /// Configuration files of a device and of a server's data folder.

@@ -126,6 +126,61 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
+    func `what a container declares to be packages is told to all devices, and changed by those that write`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let catalog = test.catalog
+        let scope = test.scope
+        _ = try await catalog.join("anna", token: [2], name: "reader", grant: Grant(isReadOnly: true))
+        let reader = Scope(token: TokenHash(token: [2]), container: TestCatalog.container)
+        let position = try await test.commit([try folder("f")]).position
+        let added = PackageDeclaration(added: ["foo", "bar"])
+        #expect(try await catalog.declarePackages(added, scope).info.packages == added)
+        let told = try await catalog.declarePackages(PackageDeclaration(removed: ["foo", "rtfd"]), scope)
+        let expected = PackageDeclaration(added: ["bar"], removed: ["foo", "rtfd"])
+        #expect(told.info.packages == expected)
+        #expect(try await catalog.containers(for: reader.token).map(\.info.packages) == [expected])
+        // The log has nothing of it, but pages do, as do those of a position that is not known.
+        for since in [position, nil, LogPosition(counter: 99, hash: [UInt8](repeating: 1, count: 32))] {
+            #expect(try await catalog.changes(reader, since: since, limit: 10).packages == expected)
+        }
+        #expect(try await catalog.changes(scope, since: nil, limit: 10).head == position)
+        await #expect(throws: CatalogError.readOnly) { try await catalog.declarePackages(added, reader) }
+        let foreign = Scope(token: scope.token, container: try #require(ContainerID("other")))
+        await #expect(throws: CatalogError.noSuchContainer(foreign.container)) {
+            try await catalog.declarePackages(added, foreign)
+        }
+        // With it from the beginning.
+        let info = ContainerInfo(
+            id: foreign.container,
+            key: test.key,
+            layout: .app,
+            isCaseInsensitive: false,
+            isReadOnly: false,
+            packages: added
+        )
+        #expect(try await catalog.createContainer(info, by: scope.token, now: time(3)).info == info)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a container declares so many extensions, and no more`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let catalog = test.catalog
+        let scope = test.scope
+        let many = PackageDeclaration(added: Set((1..<PackageDeclaration.limit).map { "e\($0)" }))
+        let full = try await catalog.declarePackages(many, scope)
+            .info.packages.applying(PackageDeclaration(removed: ["rtfd"]))
+        #expect(try await catalog.declarePackages(PackageDeclaration(removed: ["rtfd"]), scope).info.packages == full)
+        await #expect(throws: CatalogError.tooManyExtensions(limit: PackageDeclaration.limit)) {
+            try await catalog.declarePackages(PackageDeclaration(added: ["one-more"]), scope)
+        }
+        #expect(try await catalog.containers(for: scope.token).map(\.info.packages) == [full])
+        let other = try await catalog.declarePackages(PackageDeclaration(added: ["rtfd"], removed: ["e1"]), scope)
+        #expect(other.info.packages.count == PackageDeclaration.limit)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `a device sees only the containers that it was invited to`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
         let catalog = test.catalog

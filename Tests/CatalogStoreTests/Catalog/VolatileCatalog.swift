@@ -90,6 +90,13 @@ final class VolatileCatalog: Catalog {
         try with { state throws(CatalogError) in try state.removeContainer(scope) }
     }
 
+    func declarePackages(
+        _ change: PackageDeclaration,
+        _ scope: Scope
+    ) async throws(CatalogError) -> CatalogContainer {
+        try with { state throws(CatalogError) in try state.declarePackages(change, scope) }
+    }
+
     // MARK: Items
 
     func changes(_ scope: Scope, since: LogPosition?, limit: Int) async throws(CatalogError) -> CatalogPage {

@@ -104,6 +104,9 @@ final class CatalogDuel {
         case .revoke(let name, let device):
             let token = token(device, account)
             try await compare("the revoked device") { try await $0.revoke(name, by: token, now: time(6)) }
+        case .declarePackages(let change, let device):
+            let scope = Scope(token: token(device, account), container: .documents)
+            try await compare("the declared packages") { try await $0.declarePackages(change, scope).info }
         }
         return nil
     }

@@ -8,6 +8,7 @@ enum CatalogStep: Sendable {
     /// - Parameter fresh: the device that it becomes if its nonce is an old one.
     case openSession(device: UInt8, nonce: UInt8, freshNonce: UInt8, fresh: UInt8, proposed: UInt8?)
     case revoke(name: String, device: UInt8)
+    case declarePackages(PackageDeclaration, device: UInt8)
     /// The server discards what is kept no longer, and collects chunks.
     case keepHouse(now: Timestamp)
 }
@@ -20,6 +21,8 @@ extension CatalogStep: CustomStringConvertible {
         case .addChunks(let chunks, let device): "device \(device) sends chunks \(chunks.map(\.chunk))"
         case .openSession(let device, let nonce, _, _, _): "device \(device) opens a session with nonce \(nonce)"
         case .revoke(let name, let device): "device \(device) revokes \(name)"
+        case .declarePackages(let change, let device):
+            "device \(device) declares \(change.added.sorted()), and not \(change.removed.sorted())"
         case .keepHouse(let now): "the server keeps house at \(now.nanoseconds / 1_000_000_000)"
         }
     }

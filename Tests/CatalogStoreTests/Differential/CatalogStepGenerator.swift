@@ -69,6 +69,13 @@ struct CatalogStepGenerator {
             )
         case 7..<10: return .keepHouse(now: time(now + any([0, 5, 90_000, 190_000])))
         case 6: return .revoke(name: any(["device 1", "device 3", "device 1 2", "nobody"]), device: device())
+        case 10..<12:
+            let words: [String] = ["foo", "bar", "rtfd", "\u{E9}t\u{E9}"]
+            let change = PackageDeclaration(
+                added: isTrue(1, of: 2) ? Set([any(words), any(words)]) : [],
+                removed: isTrue(1, of: 2) ? [any(words)] : []
+            )
+            return .declarePackages(change, device: device())
         default: return commit()
         }
     }

@@ -33,7 +33,9 @@ import UbiquityModel
             path,
             """
             DROP INDEX revisions_content; DROP INDEX revisions_saved; DROP TABLE candidates; DROP TABLE packs;
-            ALTER TABLE revisions DROP COLUMN since; ALTER TABLE revisions DROP COLUMN resolved; PRAGMA user_version = 1;
+            ALTER TABLE revisions DROP COLUMN since; ALTER TABLE revisions DROP COLUMN resolved;
+            ALTER TABLE containers DROP COLUMN packages_added; ALTER TABLE containers DROP COLUMN packages_removed;
+            PRAGMA user_version = 1;
             """
         )
         let catalog = try SQLiteCatalog(path: path)
@@ -43,6 +45,25 @@ import UbiquityModel
         #expect(try await catalog.discardVersions(.standard, after: nil, now: now).discarded == 0)
         let later = now.after(.days(366))
         #expect(try await catalog.discardVersions(.standard, after: nil, now: later).discarded == 1)
+    }
+
+    @Test func `a catalogue of the second version declares nothing, until somebody does`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let path = try #require(test.path)
+        try succeed(
+            "sqlite3",
+            path,
+            """
+            ALTER TABLE containers DROP COLUMN packages_added; ALTER TABLE containers DROP COLUMN packages_removed;
+            PRAGMA user_version = 2;
+            """
+        )
+        let catalog = try SQLiteCatalog(path: path)
+        #expect(try await catalog.containers(for: test.scope.token).map(\.info.packages) == [PackageDeclaration()])
+        let change = PackageDeclaration(added: ["foo", "bar"], removed: ["rtfd"])
+        #expect(try await catalog.declarePackages(change, test.scope).info.packages == change)
+        let again = try SQLiteCatalog(path: path)
+        #expect(try await again.containers(for: test.scope.token).map(\.info.packages) == [change])
     }
 
     @Test func `everything is there after opening the file again`() async throws {

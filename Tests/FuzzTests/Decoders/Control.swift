@@ -17,7 +17,7 @@ extension FuzzTarget {
         FuzzTarget("a request", cost: 4, words: json) { arbitrary in
             let path = ControlPath(bytes: arbitrary.bytes(5))
             let item = ItemArgument(typed: path, path: ControlPath("/a/b"), target: path)
-            switch arbitrary.below(9) {
+            switch arbitrary.below(10) {
             case 0: return try line(ItemStatusRequest(paths: [item]))
             case 1: return try line(SyncRequest(timeoutSeconds: 30))
             case 2:
@@ -38,6 +38,7 @@ extension FuzzTarget {
             case 5: return try line(SetPolicyRequest(programs: ["restic"], access: .allow))
             case 6: return try line(UndeleteRequest(items: ["ab"]))
             case 7: return try line(VersionContentRequest(path: item, version: "ab"))
+            case 8: return try line(PackagesRequest(container: "Documents", added: ["foo"], removed: []))
             default: return try line(DownloadRequest(paths: [item, item], waits: true))
             }
         } check: { bytes in
@@ -111,7 +112,8 @@ extension FuzzTarget {
                         key: arbitrary.bytes(32),
                         layout: .drive,
                         isCaseInsensitive: false,
-                        isReadOnly: false
+                        isReadOnly: false,
+                        packages: arbitrary.packages()
                     )
                 }
                 let account = Account(credentials: credentials, containers: containers, serverIsEmbedded: false)
@@ -182,6 +184,7 @@ extension FuzzTarget {
         _ = try same(UndeleteRequest.self)
         _ = try same(VersionContentRequest.self)
         _ = try same(DownloadRequest.self)
+        _ = try same(PackagesRequest.self)
         return true
     }
 

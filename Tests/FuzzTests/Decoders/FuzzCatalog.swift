@@ -29,6 +29,7 @@ enum FuzzCatalog {
             isReadOnly: false
         )
         _ = try await catalog.createContainer(info, by: scope.token, now: now)
+        _ = try await catalog.declarePackages(PackageDeclaration(added: ["a", "b"], removed: ["c"]), scope)
         let chunk = try Self.chunk
         try await catalog.addChunks([chunk], renewed: [], scope, now: now)
         let manifest = Manifest(entries: [.init(chunk: chunk.chunk, length: chunk.length)])
@@ -114,6 +115,7 @@ enum FuzzCatalog {
         await ask { try await catalog.openSession(scope.token, nonce: [1], fresh: fresh, now: now) }
         let other = NewDevice(id: DeviceID(high: 3, low: 3), name: "other", token: TokenHash(token: [3]), nonce: [3])
         await ask { try await catalog.join(SecretHash(secret: [2]), as: other, now: now) }
+        await ask { try await catalog.declarePackages(PackageDeclaration(added: ["d"], removed: ["a"]), scope) }
         await ask {
             let place = Place(parent: .root, name: try Name("b"))
             let move = ItemOperation(id: OperationID(high: 5, low: 1), item: item, action: .move(to: place))

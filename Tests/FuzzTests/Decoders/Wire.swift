@@ -16,6 +16,7 @@ extension FuzzTarget {
             rest.position = WirePosition(arbitrary.position())
             rest.head = WirePosition(arbitrary.position())
             rest.more = arbitrary.chance(2)
+            if arbitrary.chance(2) { rest.packages = WirePackageDeclaration(arbitrary.packages()) }
             return rest
         },
         page("children") { arbitrary in WireChildrenResponse(complete: arbitrary.below(4), last: try arbitrary.name())
@@ -23,9 +24,12 @@ extension FuzzTarget {
         FuzzTarget("changes of the feed") { arbitrary in
             var rest = WireChanges()
             rest.position = WirePosition(arbitrary.position())
+            rest.packages = WirePackageDeclaration(arbitrary.packages())
             return try ItemPage.body(try arbitrary.items(), rest)
         } check: { bytes in
-            accepted(WireError.self) { () throws(WireError) in try ChangesPage(body: bytes) } != nil
+            let page = accepted(WireError.self) { () throws(WireError) in try ChangesPage(body: bytes) }
+            if let declaration = page?.packages { try check(declaration) }
+            return page != nil
         },
         FuzzTarget("commit") { arbitrary in
             var request = WireCommitRequest()
@@ -148,7 +152,8 @@ extension FuzzTarget {
                     key: arbitrary.bytes(32),
                     layout: arbitrary.pick([.drive, .app]),
                     isCaseInsensitive: arbitrary.chance(2),
-                    isReadOnly: arbitrary.chance(2)
+                    isReadOnly: arbitrary.chance(2),
+                    packages: arbitrary.packages()
                 )
                 list.containers.append(WireContainerInfo(info))
             }
@@ -160,6 +165,18 @@ extension FuzzTarget {
                 \.containers,
                 { (wire) throws(WireError) in try ContainerInfo(wire: wire) }
             ) { WireContainerInfo($0) }
+        },
+        FuzzTarget("packages") { arbitrary in
+            try WirePackageDeclaration(arbitrary.packages()).body
+        } check: { bytes in
+            let asked = accepted(WireError.self) { () throws(WireError) in try WirePackageDeclaration(body: bytes) }
+            guard let asked else { return false }
+            try check(PackageDeclaration(told: asked))
+            let change = try same(asked, { (wire) throws(WireError) in try PackageDeclaration(wire: wire) }) {
+                WirePackageDeclaration($0)
+            }
+            if let change { try check(PackageDeclaration(added: ["a"], removed: ["b"]).applying(change)) }
+            return change != nil
         },
         FuzzTarget("devices") { arbitrary in
             var list = WireDeviceList()
@@ -191,6 +208,15 @@ extension FuzzTarget {
             try lists(bytes)
         },
     ]
+
+    private static func check(_ declaration: PackageDeclaration) throws {
+        let extensions = declaration.added.union(declaration.removed)
+        try promise(extensions.count == declaration.count, "an extension is and is not one of packages")
+        try promise(declaration.count <= PackageDeclaration.limit + 2, "\(declaration.count) extensions")
+        for text in extensions {
+            try promise(PackageDeclaration.checked(text) == text, "\"\(text)\" is taken for an extension")
+        }
+    }
 
     /// What was decoded twice, with an encoding between, is the same.
     private static func same<Wire: Message, Value: Equatable>(
