@@ -1,4 +1,4 @@
-import UbiquityModel
+package import UbiquityModel
 
 /// Packages: what programs do in one is a change of the one document that it is.
 extension Synchronizer {
@@ -22,6 +22,9 @@ extension Synchronizer {
         }
         return true
     }
+
+    /// A folder was taken for a package, and is none by now: what changed in it was told of as the package's.
+    package func scanFormerPackage(_ folder: InodeKey) { foldersToScan.insert(folder) }
 
     /// What cannot be told now is looked at as if it lay in none, and told then.
     private func package(around folder: InodeKey) -> LocalPlace? { (try? device.package(around: folder)) ?? nil }

@@ -98,6 +98,7 @@ extension ContainerEngine {
         _ = try await packageIndex(of: file)
         let replica = replica
         let staged = try await BlockingPool.shared.run { try PackageStaging.stage(remote, file, in: replica) }
+        populator.packages.noteMade(staged.state.key)
         synchronizer.device.stagedPackages[staged.name] = staged.state
         return staged.name
     }
@@ -135,6 +136,7 @@ extension ContainerEngine {
                 if !builder.wanted.isEmpty { try replica.tree.synchronize() }
                 return state
             }
+            populator.packages.noteMade(state.key)
             synchronizer.device.stagedPackages[builder.name] = state
             return builder.name
         } catch {

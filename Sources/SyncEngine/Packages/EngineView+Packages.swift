@@ -12,7 +12,11 @@ extension EngineView {
     func seen(_ state: LocalState?, in directory: Int32, _ name: Name) throws -> LocalState? {
         guard let state, state.kind == .folder else { return state }
         do {
-            return try packages.state(of: state, in: directory, name) { packageFiles[state.key] = $0 } ?? state
+            return try packages.state(of: state, in: directory, name) {
+                engine?.assumeIsolated { $0.synchronizer.scanFormerPackage(state.key) }
+            } files: {
+                packageFiles[state.key] = $0
+            } ?? state
         } catch .stale as Errno {
             // Names in it are changing at this moment, which is told of: by then it is another one.
             var changing = state

@@ -12,8 +12,11 @@ final class PackageTable: Sendable {
     private struct State: Sendable {
         var declaration = PackageDeclaration()
         var rules = PackageRules()
-        /// Folders that may be packages whatever their names: items that are, and those with the attribute.
+        /// Folders that may be packages whatever their names: items that are, those with the attribute, and those that were taken for one.
         var marked: Set<InodeKey> = []
+        /// Packages of the cloud that were made here: what they are does not depend on what this device takes for one, also before their
+        /// rows are written.
+        var made: Set<InodeKey> = []
     }
 
     private let replica: Replica
@@ -40,6 +43,14 @@ final class PackageTable: Sendable {
         }
     }
 
+    /// A package of the cloud is about to appear.
+    func noteMade(_ key: InodeKey) {
+        state.withLock { state in
+            state.made.insert(key)
+            state.marked.insert(key)
+        }
+    }
+
     /// The outermost package that a folder is, or lies in.
     func package(around folder: InodeKey) throws -> LocalPlace? {
         guard folder != replica.tree.rootKey else { return nil }
@@ -55,7 +66,10 @@ final class PackageTable: Sendable {
         }
         for (key, place) in suspects.reversed() {
             let isMarked = state.withLock { $0.marked.contains(key) }
-            if try isPackage(key, place.name, hasAttribute: isMarked) { return place }
+            guard try isPackage(key, place.name, hasAttribute: isMarked) else { continue }
+            // What changes in it is told of as the package's: should it be none when it is looked at, that is known.
+            _ = state.withLock { $0.marked.insert(key) }
+            return place
         }
         return nil
     }
@@ -70,12 +84,14 @@ final class PackageTable: Sendable {
     /// The folder at a name as a package; `nil` if it is none.
     /// - Parameters:
     ///   - directory: in which the name is.
+    ///   - ceased: called if it was taken for one before, by a name or by rules that it has no more: of what lies in it nobody has told.
     ///   - files: gets the inodes of the files in it.
     func state(
         of folder: LocalState,
         in directory: Int32,
         _ name: Name,
-        files: ([InodeKey]) -> Void = { _ in }
+        ceased: () -> Void,
+        files: ([InodeKey]) -> Void
     ) throws -> LocalState? {
         guard folder.kind == .folder, folder.key != replica.tree.rootKey else { return nil }
         var hasAttribute = false
@@ -88,8 +104,7 @@ final class PackageTable: Sendable {
         guard hasAttribute || maybe(folder.key, name),
             try isPackage(folder.key, name, hasAttribute: hasAttribute)
         else {
-            // It was one by a name, or by rules, that it has no more: what changes in it is not the package's any more.
-            _ = state.withLock { $0.marked.remove(folder.key) }
+            if state.withLock({ $0.marked.remove(folder.key) }) != nil { ceased() }
             return nil
         }
         _ = state.withLock { $0.marked.insert(folder.key) }
@@ -119,6 +134,6 @@ final class PackageTable: Sendable {
             case .file, .symlink: break
             }
         }
-        return isSaid
+        return isSaid || state.withLock { $0.made.contains(key) }
     }
 }

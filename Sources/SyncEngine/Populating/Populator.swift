@@ -202,6 +202,7 @@ final class Populator: Sendable {
         let parent = try replica.tree.openFolder(key: folder)
         try keepTime(of: folder, parent)
         let staged = try stage(remote)
+        if let package = staged.package { packages.noteMade(package.key) }
         let (from, to) = (replica.staging.descriptor, parent.raw)
         do throws(Errno) {
             _ = try name.withCString { name throws(Errno) in
