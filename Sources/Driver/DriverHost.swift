@@ -78,6 +78,16 @@ package protocol DriverHost: AnyObject, Sendable {
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     )
+    /// What a version of a package is made of; answered exactly once.
+    func packageIndex(of version: ItemVersion, completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void)
+    /// As `openVersion`, of a file in a version of a package.
+    /// - Parameter part: which of the bytes of the version's content it is.
+    func openPart(
+        _ part: Range<Int64>,
+        of version: ItemVersion,
+        threadID: Int32,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    )
     /// `rm` of an entry of `.versions`: resolves or removes; starts and returns. `nil`: accepted.
     func removeVersion(path: ItemPath, revision: RevisionID) -> Errno?
 
@@ -122,10 +132,14 @@ package final class ContentRequest: Sendable {
 
 /// What lies at `.versions/PATH`: the versions of an item, and the names of what lies in it if it is a folder.
 package struct VersionListing: Hashable, Sendable {
+    /// Of the item: versions of a package are folders.
+    package var kind: ItemKind
     package var versions: [ItemVersion]
+    /// Those that lead to an unresolved version; others can be entered all the same.
     package var children: [Name]
 
-    package init(versions: [ItemVersion] = [], children: [Name] = []) {
+    package init(kind: ItemKind = .file, versions: [ItemVersion] = [], children: [Name] = []) {
+        self.kind = kind
         self.versions = versions
         self.children = children
     }

@@ -63,6 +63,8 @@ package actor ContainerEngine {
     let synchronizer: Synchronizer<EngineView>
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
     var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
+    /// The version of a package of which a program reads files at the moment: it opens one after the other.
+    var lookedInto: (content: ContentID, chunks: PackageChunks)?
     /// When new files may come with their content again, after that has failed.
     var bringsAgain = Instant.start
     var syncCount = 0

@@ -250,6 +250,23 @@ package final class EngineHost: Sendable {
         Task { completion(await engine.openVersion(path: path, revision: revision)) }
     }
 
+    package func packageIndex(
+        of version: ItemVersion,
+        completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void
+    ) {
+        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noSuchFileOrDirectory)) }
+        Task { completion(await engine.packageIndex(of: version)) }
+    }
+
+    package func openPart(
+        _ part: Range<Int64>,
+        of version: ItemVersion,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    ) {
+        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noSuchFileOrDirectory)) }
+        Task { completion(await engine.openPart(part, of: version)) }
+    }
+
     package func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
         guard let engine = state.withLock({ $0.engine }) else { return .noSuchFileOrDirectory }
         Task { await engine.removeVersion(path: path, revision: revision) }

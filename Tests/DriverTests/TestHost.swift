@@ -44,6 +44,7 @@ final class TestHost: DriverHost {
         var controls: [String] = []
         var listings: [ItemPath: VersionListing] = [:]
         var removedVersions: [RevisionID] = []
+        var packageIndexes: [RevisionID: PackageIndex] = [:]
         var unmounted = 0
         fileprivate var waiters: [Waiter] = []
         fileprivate var openWaiters: [@Sendable (Errno?) -> Void] = []
@@ -186,7 +187,10 @@ final class TestHost: DriverHost {
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     ) {
-        let content = state.withLock { $0.contents[revision] }
+        deliver(state.withLock { $0.contents[revision] }, completion)
+    }
+
+    private func deliver(_ content: [UInt8]?, _ completion: @escaping @Sendable (Result<Int32, Errno>) -> Void) {
         queue.async {
             guard let content else { return completion(.failure(.noSuchFileOrDirectory)) }
             let name = "/tmp/driver-test-\(RevisionID.random())"
@@ -199,6 +203,21 @@ final class TestHost: DriverHost {
                 completion(.failure(.ioError))
             }
         }
+    }
+
+    func packageIndex(of version: ItemVersion, completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void) {
+        let index = state.withLock { $0.packageIndexes[version.revision] }
+        queue.async { completion(index.map { .success($0) } ?? .failure(.networkDown)) }
+    }
+
+    func openPart(
+        _ part: Range<Int64>,
+        of version: ItemVersion,
+        threadID: Int32,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    ) {
+        let content = state.withLock { $0.contents[version.revision] }
+        deliver(content.map { Array($0[Int(part.lowerBound)..<Int(part.upperBound)]) }, completion)
     }
 
     func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {

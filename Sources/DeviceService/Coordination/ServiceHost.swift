@@ -165,6 +165,22 @@ final class ServiceHost: DriverHost {
         }
     }
 
+    func packageIndex(of version: ItemVersion, completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void) {
+        engine.packageIndex(of: version, completion: completion)
+    }
+
+    func openPart(
+        _ part: Range<Int64>,
+        of version: ItemVersion,
+        threadID: Int32,
+        completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
+    ) {
+        gate.judge(threadID) { [engine] isAllowed in
+            guard isAllowed else { return completion(.failure(.noData)) }
+            engine.openPart(part, of: version, completion: completion)
+        }
+    }
+
     func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
         engine.removeVersion(path: path, revision: revision)
     }

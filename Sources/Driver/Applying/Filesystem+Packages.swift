@@ -11,6 +11,8 @@ import UbiquityModel
 extension Filesystem {
     /// Since something in a package was last opened: a program that reads several of its files opens one after the other.
     private static let quietTime: Int64 = 2_000_000_000
+    /// Folders on the longest path that a system call takes.
+    private static let deepest = 2048
 
     func replacePackage(
         _ staged: Name,
@@ -76,6 +78,7 @@ extension Filesystem {
         try withHeld(evidence, folder, descriptor, name, alone: false, afterwards: .free) {
             seen throws(MutationFailure) in
             guard seen.kind == .folder else { throw .stale }
+            let node = table.node(seen.key)
             let opened = try failing { () throws(Errno) in
                 SharedDescriptor(
                     try OwnedDescriptor(in: descriptor.raw, name, flags: O_RDONLY | O_DIRECTORY).release()
@@ -85,7 +88,22 @@ extension Filesystem {
             guard evidence.describes(tree.state) else { throw .stale }
             guard !isUsed(tree, isPatient: isPatient) else { throw .busy }
             try act(seen.sighting, opened.raw)
+            node?.state.withLock { $0.wasPackage = (folder, name) }
         }
+    }
+
+    /// Where the package was in which an inode lies, if the engine has replaced or removed it. Whoever has something in it open makes the
+    /// kernel know the folders above.
+    func replacedPackage(around node: Node) -> (parent: InodeKey, name: Name)? {
+        var folder = node.state.withLock { $0.parent }
+        // Folders that are being moved could close a circle for a moment.
+        for _ in 0..<Self.deepest {
+            guard folder != table.root.key, let above = table.node(folder) else { return nil }
+            let (place, next) = above.state.withLock { ($0.wasPackage, $0.parent) }
+            if let place { return place }
+            folder = next
+        }
+        return nil
     }
 
     private func isAsExpected(_ folder: Int32, _ evidence: LocalEvidence) -> Bool {

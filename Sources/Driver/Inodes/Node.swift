@@ -36,6 +36,8 @@ final class Node: Sendable {
         var isNamed: Bool
         /// It was seen with several names, or given one more. Then it is taken to have them for good.
         var mayHaveOtherNames = false
+        /// Of a package's folder: where it was, if the engine has put another state of it there, or nothing. Programs that are in it go on.
+        var wasPackage: (parent: InodeKey, name: Name)?
         /// Keeps an inode reachable that has no known name.
         var pinned: SharedDescriptor?
         var facts: Facts

@@ -23,7 +23,8 @@ extension Filesystem {
     func access(_ request: Request, _ id: fuse_ino_t, _ wanted: Int32) {
         request.answer { () throws(Errno) in
             if VersionTree.owns(id) {
-                if wanted & W_OK != 0 { throw .readOnly }
+                // Not EROFS, with which `rm` gives up at a terminal instead of asking.
+                if wanted & W_OK != 0 { throw .permissionDenied }
                 return
             }
             let node = try node(id)

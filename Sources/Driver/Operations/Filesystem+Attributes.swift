@@ -15,9 +15,13 @@ extension Filesystem {
 
     func readLink(_ request: Request, _ id: fuse_ino_t) {
         request.attempt { () throws(Errno) in
-            guard !VersionTree.owns(id) else { throw .invalidArgument }
-            let descriptor = try descriptor(of: node(id))
-            let target = try replica.tree.readLink(descriptor: descriptor.raw)
+            let target: [UInt8]
+            if VersionTree.owns(id) {
+                target = try versionTarget(id)
+            } else {
+                let descriptor = try descriptor(of: node(id))
+                target = try replica.tree.readLink(descriptor: descriptor.raw)
+            }
             (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
                 _ = fuse_reply_readlink(request.raw, $0.baseAddress)
             }

@@ -37,7 +37,12 @@ extension Filesystem {
 
     func getAttribute(_ request: Request, _ id: fuse_ino_t, _ name: UnsafePointer<CChar>, _ room: Int) {
         request.attempt { () throws(Errno) in
-            guard !VersionTree.owns(id) else { throw .noAttribute }
+            guard !VersionTree.owns(id) else {
+                guard let value = try versionAttributes(id)[Array(String(cString: name).utf8)] else {
+                    throw .noAttribute
+                }
+                return request.reply(attribute: value, room: room)
+            }
             let node = try node(id)
             // The kernel asks before the first write through every handle.
             if strcmp(name, Self.capabilities) == 0, node.state.withLock({ $0.isWithoutCapabilities }) {
@@ -96,7 +101,10 @@ extension Filesystem {
 
     func listAttributes(_ request: Request, _ id: fuse_ino_t, _ room: Int) {
         request.attempt { () throws(Errno) in
-            guard !VersionTree.owns(id) else { return request.reply(attribute: [], room: room) }
+            guard !VersionTree.owns(id) else {
+                let names = try versionAttributes(id).keys.sorted { $0.lexicographicallyPrecedes($1) }
+                return request.reply(attribute: names.flatMap { $0 + [0] }, room: room)
+            }
             let node = try node(id)
             let descriptor = try descriptor(of: node)
             var list = [UInt8]()

@@ -199,19 +199,31 @@ extension Filesystem {
         if attributesAreOld { notices.push(.attributes(node: node.id)) }
     }
 
-    /// What was written to an inode that the engine had replaced is in no file any more: the host keeps it.
+    /// What was written to an inode that the engine had replaced, itself or with the package in which it lies, is in no file any more: the
+    /// host keeps it.
     private func reportOrphan(_ handle: Handle) {
         let node = handle.node
-        let place = node.state.withLock { $0.phase == .replaced ? ($0.parent, $0.name) : nil }
-        guard let place else { return }
+        let (isReplaced, last) = node.state.withLock { ($0.phase == .replaced, ($0.parent, $0.name)) }
+        // What a program has removed there itself was meant to go.
+        let package = isReplaced || node.link == nil ? nil : replacedPackage(around: node)
+        guard isReplaced || package != nil else { return }
         do throws(Errno) {
             let path = try descriptor(of: node)
+            if let package, try diskStatus(path).st_nlink > 1 {
+                // The package's new state has the same file, and what was written there.
+                return report(.content, package.parent, package.name, nil, isFolder: true)
+            }
             let file = try OwnedDescriptor(reopening: path.raw, flags: O_RDONLY)
-            host.orphanWritten(key: node.key, lastParent: place.0, lastName: place.1, descriptor: file)
+            host.orphanWritten(
+                key: node.key,
+                lastParent: package?.parent ?? last.0,
+                lastName: last.1,
+                descriptor: file
+            )
         } catch {
             logger.error(
                 "bytes written to a replaced file cannot be kept",
-                metadata: ["file": "\(place.1)", "why": "\(error)"]
+                metadata: ["file": "\(last.1)", "why": "\(error)"]
             )
         }
     }

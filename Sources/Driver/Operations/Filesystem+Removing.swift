@@ -12,10 +12,8 @@ extension Filesystem {
     }
 
     func removeFolder(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
-        request.answer { () throws(Errno) in
-            guard !VersionTree.owns(parent) else { throw .readOnly }
-            try remove(request, parent, name, isFolder: true)
-        }
+        if VersionTree.owns(parent) { return removeVersionFolder(request, parent, name) }
+        request.answer { () throws(Errno) in try remove(request, parent, name, isFolder: true) }
     }
 
     private func remove(

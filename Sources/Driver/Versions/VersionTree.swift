@@ -5,7 +5,8 @@ import Synchronization
 import SystemPackage
 import UbiquityModel
 
-/// The nodes of `.versions`: a folder for each path of the container that was looked up, a file for each version.
+/// The nodes of `.versions`: a folder for each path of the container that was looked up, a file for each version; of a package a folder, with
+/// what lies in it.
 final class VersionTree: Sendable {
     static let rootID = NodeTable.versionBit | 1
 
@@ -15,6 +16,19 @@ final class VersionTree: Sendable {
         /// What `.versions/PATH` is, for folders and files of the container alike.
         case folder(ItemPath)
         case version(of: ItemPath, ItemVersion, name: Name)
+        /// A version of a package.
+        case package(VersionPackage)
+        /// What lies in one.
+        case element(of: VersionPackage, VersionContents.Element)
+
+        /// What an entry of `.versions/PATH` is.
+        var version: ItemVersion? {
+            switch self {
+            case .version(_, let version, _): version
+            case .package(let package): package.version
+            case .folder, .element: nil
+            }
+        }
     }
 
     private struct Node: Sendable {
@@ -43,14 +57,21 @@ final class VersionTree: Sendable {
     }
 
     /// A version that was looked up and not forgotten.
-    func version(of path: ItemPath, named name: Name) -> ItemVersion? {
+    func version(of path: ItemPath, named name: Name) -> Kind? {
         state.withLock { state in
             for node in state.nodes.values {
-                if case .version(path, let version, name) = node.kind { return version }
+                switch node.kind {
+                case .version(path, _, name): return node.kind
+                case .package(let package) where package.path == path && package.name == name: return node.kind
+                case .folder, .version, .package, .element: continue
+                }
             }
             return nil
         }
     }
+
+    /// The kernel takes what was removed for dead: what is shown again there is another node.
+    func retire(_ kind: Kind) { state.withLock { $0.numbers[kind] = nil } }
 
     /// Counts a lookup.
     func enter(_ kind: Kind) -> fuse_entry_param {
@@ -68,10 +89,19 @@ final class VersionTree: Sendable {
         var entry = fuse_entry_param()
         entry.ino = fuse_ino_t(id)
         entry.attr = attributes(id, kind)
-        // Versions come and go without the kernel's doing.
-        entry.entry_timeout = 0
-        entry.attr_timeout = 0
+        (entry.entry_timeout, entry.attr_timeout) = Self.timeouts(kind)
         return entry
+    }
+
+    /// How long the kernel may keep what it knows, in seconds: a name, and what is at it.
+    private static func timeouts(_ kind: Kind) -> (Double, Double) {
+        switch kind {
+        // Versions come and go without the kernel's doing.
+        case .version: (0, 0)
+        // Whoever copies a package walks through both for each of its files, and the server is asked whether they are still there.
+        case .folder, .package: (1, 1)
+        case .element: (Filesystem.forever, Filesystem.forever)
+        }
     }
 
     /// `.versions` itself, which is always there.
@@ -91,7 +121,7 @@ final class VersionTree: Sendable {
                 state.nodes[UInt64(id)]?.lookups -= count
             } else {
                 state.nodes[UInt64(id)] = nil
-                state.numbers[node.kind] = nil
+                if state.numbers[node.kind] == UInt64(id) { state.numbers[node.kind] = nil }
             }
         }
     }
@@ -121,11 +151,44 @@ final class VersionTree: Sendable {
             status.st_nlink = 1
             status.st_size = off_t(version.size)
             status.st_blocks = blkcnt_t(Self.blocks(of: version.size))
-            let modified = version.modified.parts
-            status.st_mtim = timespec(tv_sec: Int(modified.seconds), tv_nsec: Int(modified.nanoseconds))
+            status.st_mtim = Self.time(version.modified)
+        case .package(let package):
+            status.st_mode = FileMode.folder | 0o700
+            status.st_nlink = 2
+            status.st_mtim = Self.time(package.version.modified)
+        case .element(let package, let entry): Self.describe(entry.element, of: package.version, in: &status)
         }
         status.st_ctim = status.st_mtim
         status.st_atim = status.st_mtim
         return status
+    }
+
+    /// Folders keep their true modes, although nothing in them can be changed: what was copied out of here can be.
+    private static func describe(
+        _ element: PackageIndex.Element,
+        of version: ItemVersion,
+        in status: inout stat
+    ) {
+        status.st_nlink = 1
+        switch element.kind {
+        case .folder:
+            status.st_mode = FileMode.folder | mode_t(element.mode)
+            status.st_nlink = 2
+            status.st_mtim = time(version.modified)
+        case .symlink(let target):
+            status.st_mode = FileMode.symlink | 0o777
+            status.st_size = off_t(target.count)
+            status.st_mtim = time(version.modified)
+        case .file(let size, let modified):
+            status.st_mode = FileMode.file | mode_t(element.mode & 0o555)
+            status.st_size = off_t(size)
+            status.st_blocks = blkcnt_t(blocks(of: size))
+            status.st_mtim = time(modified)
+        }
+    }
+
+    private static func time(_ time: Timestamp) -> timespec {
+        let parts = time.parts
+        return timespec(tv_sec: Int(parts.seconds), tv_nsec: Int(parts.nanoseconds))
     }
 }

@@ -1,6 +1,8 @@
 import Chunking
 import CloudClient
+import Driver
 import EngineCore
+import Glibc
 import Logging
 import Reconciliation
 import Replica
@@ -129,7 +131,8 @@ extension ContainerEngine {
             )
         }
         do throws(FillError) {
-            try await fill(builder, chunks, old, wanted)
+            let shown = path(of: wanted.place)?.description ?? wanted.place.name.description
+            try await fill(builder, chunks, old, remote.id, shown: shown)
             let state = try await onDisk {
                 let state = try builder.finish().state
                 // A crash after it is published leaves no file of zeros.
@@ -145,15 +148,16 @@ extension ContainerEngine {
         }
     }
 
-    private func fill(
+    /// - Parameter shown: for people, what is on its way.
+    func fill(
         _ builder: PackageBuilder,
         _ chunks: PackageChunks,
         _ old: OldPackage?,
-        _ wanted: WantedContent
+        _ item: ItemID,
+        shown: String
     ) async throws(FillError) {
-        let shown = path(of: wanted.place)?.description ?? wanted.place.name.description
         let total = Sizes.sum(builder.wanted.lazy.map(\.size))
-        let token = meter.begin(wanted.remote.id, path: shown, direction: .download, total: total)
+        let token = meter.begin(item, path: shown, direction: .download, total: total)
         defer { meter.end(token) }
         let key = key
         for start in stride(from: 0, to: builder.wanted.count, by: Self.filesAtOnce) {
@@ -205,11 +209,23 @@ extension ContainerEngine {
 
     func keepReplaced(_ staged: String) {
         let (replica, logger) = (replica, logger)
-        Task {
-            try? await Task.sleep(for: Self.keepingTime)
+        Task { [weak self] in
+            repeat {
+                try? await Task.sleep(for: Self.keepingTime)
+            } while await self?.isWritten(replaced: staged) == true
             do { try await BlockingPool.shared.run { try replica.staging.remove(staged) } } catch {
                 logger.warning("the old state of a package stays until the next start", metadata: ["why": "\(error)"])
             }
         }
+    }
+
+    /// Whether somebody has a file open for writing in the old state of a package: what was written there is kept when it is closed.
+    private func isWritten(replaced staged: String) async -> Bool {
+        let replica = replica
+        let tree = try? await BlockingPool.shared.run {
+            try PackageTree(folder: try replica.staging.open(staged, flags: O_RDONLY | O_DIRECTORY).raw)
+        }
+        guard let tree, let mount else { return false }
+        return tree.entries.contains { $0.state.kind == .file && mount.hasWriter($0.state.key) }
     }
 }

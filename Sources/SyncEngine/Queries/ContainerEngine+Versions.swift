@@ -26,50 +26,70 @@ extension ContainerEngine {
 
     package func versions(of path: ItemPath) async throws(EngineError) -> [ItemVersion] {
         let item = try resolve(path)
-        guard item.state.kind == .file else { throw .refused("\(path): only files have versions") }
+        guard item.state.kind == .file || item.state.kind == .package else {
+            throw .refused("\(path): only files and packages have versions")
+        }
         guard let row = item.row else { return [] }
         do { return try await cloud.versions(container.id, item: row.id) } catch { throw translate(error) }
     }
 
-    /// The whole content of a version.
+    /// The whole content of a version; of a package it is an archive.
     package func content(of path: ItemPath, revision: RevisionID) async throws(EngineError) -> OwnedFile {
+        let item = try resolve(path)
         guard let version = try await versions(of: path).first(where: { $0.revision == revision }) else {
             throw .refused("\(path): no version \(revision)")
         }
         do throws(FillError) {
-            return OwnedFile(try await fetchVersion(version))
+            guard item.state.kind == .package else { return OwnedFile(try await fetchVersion(version)) }
+            return OwnedFile(try await archive(of: version, mode: item.remote?.attributes.mode ?? 0o755))
         } catch {
-            switch error {
-            case .cloud(let cloudError): throw translate(cloudError)
-            case .system(.noSpace): throw .noSpace
-            case .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
-                throw .failed("\(path): \(error)")
-            }
+            throw failed(error, path)
+        }
+    }
+
+    func failed(_ error: FillError, _ path: ItemPath) -> EngineError {
+        switch error {
+        case .cloud(let cloudError): translate(cloudError)
+        case .system(.noSpace): .noSpace
+        case .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
+            .failed("\(path): \(error)")
         }
     }
 
     /// Fetches a version into an unnamed file beside the tree.
     private func fetchVersion(_ version: ItemVersion) async throws(FillError) -> OwnedDescriptor {
         let manifest = try await downloader.manifest(of: version.content, size: version.size)
-        let staged: StagedContent
+        let staged = try await unnamedFile()
+        try await fetch(ChunkIndex(manifest).entries, of: version, size: version.size, into: staged)
+        return try reopened(staged)
+    }
+
+    /// Its open descriptor is all that there is of it: nothing is left behind, whatever happens.
+    func unnamedFile() async throws(FillError) -> StagedContent {
         let replica = replica
-        do {
-            staged = try await BlockingPool.shared.run { StagedContent(try replica.staging.makeFile()) }
-        } catch let error as Errno {
-            throw .system(error)
-        } catch {
-            throw .corrupted("\(error)")
+        return try await onDisk {
+            let staged = StagedContent(try replica.staging.makeFile())
+            try replica.staging.remove(staged.name)
+            return staged
         }
-        // The open descriptor is all that is wanted: nothing is left behind, whatever happens.
-        BlockingPool.shared.submit { try? replica.staging.remove(staged.name) }
-        let token = meter.begin(.root, path: version.name.description, direction: .download, total: version.size)
+    }
+
+    func reopened(_ staged: StagedContent) throws(FillError) -> OwnedDescriptor {
+        do throws(Errno) { return try OwnedDescriptor(reopening: staged.descriptor, flags: O_RDONLY) } catch {
+            throw .system(error)
+        }
+    }
+
+    /// - Parameter size: of all that is fetched, in bytes.
+    func fetch(
+        _ entries: [ChunkIndex.Entry],
+        of version: ItemVersion,
+        size: Int64,
+        into destination: some ContentDestination
+    ) async throws(FillError) {
+        let token = meter.begin(.root, path: version.name.description, direction: .download, total: size)
         defer { meter.end(token) }
-        try await downloader.fetch(ChunkIndex(manifest).entries, into: staged, token: token, written: {})
-        do throws(Errno) {
-            return try OwnedDescriptor(reopening: staged.descriptor, flags: O_RDONLY)
-        } catch {
-            throw .system(error)
-        }
+        try await downloader.fetch(entries, into: destination, token: token, written: {})
     }
 
     package func restore(_ path: ItemPath, revision: RevisionID) async throws(EngineError) {
@@ -80,7 +100,10 @@ extension ContainerEngine {
     }
 
     package func resolve(_ path: ItemPath, keep: Keep) async throws(EngineError) {
-        let row = try syncedRow(path)
+        let item = try resolve(path)
+        // Of what lies in a package it is the package.
+        let path = item.path
+        guard let row = item.row else { throw unsent(path) }
         guard let remote = try? replica.database.remote(row.id) else { throw .notFound(path) }
         let open = remote.conflicts.map(\.revision)
         let base = remote.content.revision
@@ -91,7 +114,7 @@ extension ContainerEngine {
         case .version(let revision):
             try await commit(path, row.id, .resolve(versions: open, winner: revision, base: base))
         case .both:
-            for version in remote.conflicts { try await keepBeside(path, version) }
+            for version in remote.conflicts { try await keepBeside(item, version) }
             guard !open.isEmpty else { return }
             try await commit(path, row.id, .resolve(versions: open, winner: nil, base: base))
         }
@@ -102,15 +125,20 @@ extension ContainerEngine {
         (try? replica.database.remote(item))?.content.revision
     }
 
-    /// The version becomes a file of its own beside the item.
-    private func keepBeside(_ path: ItemPath, _ version: ItemVersion) async throws(EngineError) {
-        guard let name = path.last else { throw .failed("the root has no versions") }
+    /// The version becomes a file, or package, of its own beside the item.
+    private func keepBeside(_ item: Resolved, _ version: ItemVersion) async throws(EngineError) {
+        guard let name = item.path.last else { throw .failed("the root has no versions") }
+        let folder = item.path.parent
+        if item.state.kind == .package {
+            let free = try freeName(name.labelled(version.device), in: folder)
+            return try await makePackage(of: version, like: item, as: free, in: folder)
+        }
         let content: OwnedDescriptor
-        do throws(FillError) { content = try await fetchVersion(version) } catch { throw .failed("\(path): \(error)") }
+        do throws(FillError) { content = try await fetchVersion(version) } catch { throw failed(error, item.path) }
         try await write(
             OwnedFile(content),
-            as: try freeName(name.labelled(version.device), in: path.parent),
-            in: path.parent
+            as: try freeName(name.labelled(version.device), in: folder),
+            in: folder
         )
     }
 
@@ -127,29 +155,51 @@ extension ContainerEngine {
             }
             guard made >= 0 else { return errno }
             let output = OwnedDescriptor(made)
-            return Self.copy(from: source.descriptor, to: output.raw)
+            let failure = Self.copy(from: source.descriptor, to: output.raw)
+            // Nobody takes a part of it for all.
+            if failure != 0 { Self.remove(full) }
+            return failure
         }
         guard status == 0 else { throw .failed("\(name): cannot be written (\(status ?? EIO))") }
     }
 
-    /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item.
+    /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item, or where there is still a
+    /// folder above it.
     func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
-        let folder = replica.folders.path(of: lastParent) ?? .root
-        do throws(EngineError) {
-            try await write(
-                file,
-                as: try freeName(lastName.labelled(synchronizer.device.deviceName), in: folder),
-                in: folder
-            )
-        } catch {
-            logger.error(
-                "bytes written to a replaced file are not kept",
-                metadata: ["name": "\(lastName)", "why": "\(error)"]
-            )
+        let name = lastName.labelled(synchronizer.device.deviceName)
+        var folder = folderForOrphans(of: lastParent)
+        while true {
+            do throws(EngineError) {
+                return try await write(file, as: try freeName(name, in: folder), in: folder)
+            } catch {
+                guard !folder.isRoot else {
+                    return logger.error(
+                        "bytes written to a replaced file are not kept",
+                        metadata: ["name": "\(lastName)", "why": "\(error)"]
+                    )
+                }
+                folder = folder.parent
+            }
         }
     }
 
+    /// Not in a package: there it would be part of a document that knows nothing of it.
+    private func folderForOrphans(of lastParent: InodeKey) -> ItemPath {
+        let package = (try? populator.packages.package(around: lastParent)) ?? nil
+        return replica.folders.path(of: package?.folder ?? lastParent) ?? .root
+    }
+
+    private static func remove(_ path: [UInt8]) {
+        path.withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { text in
+                if let address = text.baseAddress { _ = unlink(address) }
+            }
+        }
+    }
+
+    /// All of it, whatever was read of it before.
     private static func copy(from input: Int32, to output: Int32) -> Int32 {
+        guard lseek(input, 0, SEEK_SET) == 0 else { return errno }
         var buffer = [UInt8](repeating: 0, count: 1 << 18)
         while true {
             let count = buffer.withUnsafeMutableBytes { Glibc.read(input, $0.baseAddress, $0.count) }
@@ -179,9 +229,11 @@ extension ContainerEngine {
     }
 
     private func syncedRow(_ path: ItemPath) throws(EngineError) -> SyncedItem {
-        guard let row = try resolve(path).row else { throw .busy("\(path): not sent yet") }
+        guard let row = try resolve(path).row else { throw unsent(path) }
         return row
     }
+
+    private func unsent(_ path: ItemPath) -> EngineError { .busy("\(path): not sent yet") }
 
     // MARK: Deleted
 
@@ -266,17 +318,24 @@ extension ContainerEngine {
     func versionListing(of path: ItemPath) async -> Result<VersionListing, Errno> {
         do throws(EngineError) {
             let item = try resolve(path)
-            if item.state.kind == .folder {
-                return .success(VersionListing(versions: [], children: conflictedChildren(of: path)))
+            // What lies in a package has no versions of its own.
+            guard item.path == path else { return .failure(.noSuchFileOrDirectory) }
+            let kind: ItemKind
+            switch item.state.kind {
+            case .folder: return .success(VersionListing(kind: .folder, children: conflictedChildren(of: path)))
+            case .package: kind = .package
+            case .file: kind = .file
+            case .symlink, .other: return .success(VersionListing())
             }
-            guard let row = item.row else { return .success(VersionListing()) }
+            guard let row = item.row else { return .success(VersionListing(kind: kind)) }
             do throws(CloudError) {
                 let versions = try await cloud.versions(container.id, item: row.id)
-                return .success(VersionListing(versions: versions.filter { $0.kind != .current }))
+                return .success(VersionListing(kind: kind, versions: versions.filter { $0.kind != .current }))
             } catch {
                 switch error {
                 // Without the server the losers are known all the same.
-                case .offline, .stalled: return .success(VersionListing(versions: item.remote?.conflicts ?? []))
+                case .offline, .stalled:
+                    return .success(VersionListing(kind: kind, versions: item.remote?.conflicts ?? []))
                 case .revoked, .unauthorized, .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer,
                     .malformed, .cancelled:
                     return .failure(FillError.cloud(error).errno)

@@ -51,7 +51,10 @@ struct Versions: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Print the content of a version.")
+        static let configuration = CommandConfiguration(
+            abstract: "Print the content of a version.",
+            discussion: "A package comes as a tar archive: `ubiquity versions show PATH ID | tar -x`."
+        )
 
         @Argument(help: "The item.")
         var path: String
@@ -79,7 +82,7 @@ struct Versions: ParsableCommand {
     struct Restore: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make a version the content again.",
-            discussion: "What was in the file becomes a saved version. Conflicts stay: `versions resolve` ends them."
+            discussion: "What was in the item becomes a saved version. Conflicts stay: `versions resolve` ends them."
         )
 
         @Argument(help: "The item.")
@@ -99,7 +102,7 @@ struct Versions: ParsableCommand {
         @Argument(help: "The item.")
         var path: String
 
-        @Option(help: "What stays: current, a version's id, or both (each conflict version becomes a file beside it).")
+        @Option(help: "What stays: current, a version's id, or both (each conflict version becomes an item beside it).")
         var keep = "current"
 
         func run() throws {

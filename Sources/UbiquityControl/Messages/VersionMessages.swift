@@ -53,7 +53,7 @@ package struct VersionsRequest: ControlRequest {
     package init(path: ItemArgument) { self.path = path }
 }
 
-/// The content of a version, as a descriptor that comes with the answer.
+/// The content of a version, as a descriptor that comes with the answer; of a package a tar archive of it.
 package struct VersionContentRequest: ControlRequest {
     package typealias Answer = Nothing
     package static var verb: String { "version-content" }
