@@ -30,10 +30,6 @@ final class FakeDevice: DeviceView {
 
     func package(around folder: InodeKey) -> LocalPlace? { packages[folder] }
 
-    var wallClock: Timestamp { Timestamp(seconds: 1, nanoseconds: 0) }
-
-    func package(around folder: InodeKey) -> LocalPlace? { nil }
-
     /// An inode that did not exist before.
     func newInode(_ kind: LocalKind) -> LocalState {
         inodes += 1

@@ -145,7 +145,7 @@ extension MountTests {
                     if let other = others.first {
                         #expect(other.hasPrefix("D (") && other.hasSuffix("a).rtfd"), "\(other)")
                         try expectPackageOfA(device, other)
-                        #expect(try device.state(of: other) == "current")
+                        try device.waitForState(["current"], of: other)
                     }
                     if keep == "version" {
                         try expectPackageOfA(device, "D.rtfd")

@@ -112,7 +112,8 @@ extension ItemTracker {
     /// Something in a folder that is no item. In one that is ignored it stays here; but what is synced already stays so wherever it is
     /// moved: then the folder goes along.
     func lookAtHomeless(_ place: LocalPlace, _ work: Work, into pass: Pass) throws {
-        guard view.place(ofFolder: place.folder) != nil else { return }
+        // Nor is there anything to be done in what a package was, where programs that walked in before go on.
+        guard view.place(ofFolder: place.folder) != nil, view.path(of: place) != nil else { return }
         guard pass.unsentFolders.contains(place.folder) else {
             pass.verdicts[work] = .later(.milliseconds(200))
             return
