@@ -34,11 +34,17 @@ import Testing
     @Test func `everything that can happen does`() {
         var counts: [SimCounter: Int] = [:]
         for seed: UInt64 in 1...60 { counts.merge(Simulation.run(seed: seed).counts) { $0 + $1 } }
-        for rare: SimFault in [.serverBackups, .failingDisks, .collections] {
+        for rare: SimFault in [.serverBackups, .failingDisks] {
             let settings = SimSettings(faults: [rare])
             for seed: UInt64 in 1...20 {
                 counts.merge(Simulation.run(seed: seed, settings: settings).counts) { $0 + $1 }
             }
+        }
+        // In one world of twenty: which ones, changes with everything that is drawn.
+        var seed: UInt64 = 61
+        while counts[.chunksCollected, default: 0] == 0, seed < 500 {
+            counts.merge(Simulation.run(seed: seed).counts) { $0 + $1 }
+            seed += 1
         }
         for counter in SimCounter.allCases where counter != .onlySaved {
             #expect(counts[counter, default: 0] > 0, "\(counter)")
