@@ -145,6 +145,7 @@ extension MountTests {
                     if let other = others.first {
                         #expect(other.hasPrefix("D (") && other.hasSuffix("a).rtfd"), "\(other)")
                         try expectPackageOfA(device, other)
+                        try device.succeed("download", device.path(other))
                         try device.waitForState(["current"], of: other)
                     }
                     if keep == "version" {

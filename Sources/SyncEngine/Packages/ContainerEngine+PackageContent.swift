@@ -39,8 +39,8 @@ extension ContainerEngine {
 
     func bringPackageHere(_ place: LocalPlace) async -> FillError? {
         let tree: PackageTree?
-        do { tree = try await self.tree(of: place) } catch { return (error as? Errno).map { .system($0) } ?? .gone }
-        guard let tree else { return .gone }
+        do { tree = try await self.tree(of: place) } catch { return .system((error as? Errno) ?? .ioError) }
+        guard let tree else { return .system(.stale) }
         let folders = folders(of: tree)
         var failure: FillError?
         await withTaskGroup(of: FillError?.self) { tasks in

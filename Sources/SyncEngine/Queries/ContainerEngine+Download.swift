@@ -81,7 +81,7 @@ extension ContainerEngine {
     /// here.
     func bringHere(_ place: LocalPlace) async -> FillError? {
         if (try? observe(place))??.kind == .package { return await bringPackageHere(place) }
-        guard let mount, let path = path(of: place) else { return .gone }
+        guard let mount, let path = path(of: place) else { return .system(.stale) }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes
         let opened = try? await BlockingPool.shared.run { () -> Int32 in
             let raw = (full + [0]).withUnsafeBufferPointer { bytes in
