@@ -94,6 +94,30 @@ extension MountTests {
             }
         }
 
+        /// The driver tells of a file's writing once, until the engine reads it.
+        @Test(arguments: ["ordinary", "default"])
+        func `the same file written again while it stays open is sent again`(driver: String) async throws {
+            try await withSite { site in
+                let a = site.device("a", variables: driver == "ordinary" ? ["UBIQUITY_DRIVER": driver] : [:])
+                try a.up()
+                let pipe = a.home + "/lines"
+                try a.shell("mkdir W.pages; echo 1 > W.pages/one; mkfifo \(pipe)")
+                try a.sync()
+                let writer = try a.startShell(
+                    "exec 3>> W.pages/one; while read -r line < \(pipe); do [ $line != end ] || exit 0; echo $line >&3; done"
+                )
+                for round in 1...3 {
+                    let before = try status(a, "W.pages")["revision"]?.string
+                    try a.shell("echo line > \(pipe)")
+                    try wait(a, until: "[ $(stat -c %s W.pages/one) = \(2 + 5 * round) ]")
+                    try a.sync()
+                    try #expect(status(a, "W.pages")["revision"]?.string != before)
+                }
+                try a.shell("echo end > \(pipe)")
+                #expect(try writer.wait(TestSettings.atOnce).isSuccess)
+            }
+        }
+
         @Test func `changed on two devices, it is one conflict, and both states are whole`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()
@@ -212,7 +236,8 @@ extension MountTests {
                     try a.shell("echo \(round) > K.rtfd/one; echo \(round) > K.rtfd/two; mkdir -p K.rtfd/d\(round)")
                     if round % 2 == 0 { try a.sync() }
                     let victim = round % 3 == 0 ? a : b
-                    usleep(UInt32(round) * 150_000)
+                    // At once, or with the new state just in its place.
+                    if round == 4 { try wait(b, until: "[ -e K.rtfd/d4 ]") }
                     try victim.killService()
                     try victim.up()
                     let seen = try b.shell("cat K.rtfd/one K.rtfd/two").output.split(separator: "\n")

@@ -222,10 +222,19 @@ extension ContainerEngine {
     /// Whether somebody has a file open for writing in the old state of a package: what was written there is kept when it is closed.
     private func isWritten(replaced staged: String) async -> Bool {
         let replica = replica
-        let tree = try? await BlockingPool.shared.run {
-            try PackageTree(folder: try replica.staging.open(staged, flags: O_RDONLY | O_DIRECTORY).raw)
+        let tree: PackageTree
+        do {
+            tree = try await BlockingPool.shared.run {
+                let folder = try replica.staging.open(staged, flags: O_RDONLY | O_DIRECTORY)
+                return try PackageTree(folder: folder.raw)
+            }
+        } catch .noSuchFileOrDirectory as Errno {
+            return false
+        } catch {
+            // What cannot be looked at now may be in use.
+            return true
         }
-        guard let tree, let mount else { return false }
+        guard let mount else { return false }
         return tree.entries.contains { $0.state.kind == .file && mount.hasWriter($0.state.key) }
     }
 }

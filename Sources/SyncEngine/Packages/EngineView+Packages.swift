@@ -22,7 +22,8 @@ extension EngineView {
             var changing = state
             changing.kind = .package
             changing.facts = PackageFacts(
-                fingerprint: Timestamp(nanoseconds: 0),
+                // No package's, and not what stands for "not known".
+                fingerprint: Timestamp(nanoseconds: -1),
                 datalessElements: 0,
                 bytes: 0,
                 localBytes: 0,

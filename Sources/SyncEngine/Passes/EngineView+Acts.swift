@@ -141,7 +141,11 @@ extension EngineView: EngineDevice {
         guard let mount else { return false }
         return mount.hasWriter(key) || (packageFiles[key] ?? []).contains { mount.hasWriter($0) }
     }
-    func collectDirty(_ key: InodeKey) { mount?.collectDirty(key) }
+    func collectDirty(_ key: InodeKey) {
+        mount?.collectDirty(key)
+        // The driver tells of a file once until its mark is taken, also of a package's.
+        for file in packageFiles[key] ?? [] { mount?.collectDirty(file) }
+    }
     func mayRead(_ path: ItemPath) -> Bool { claims.engineMay(read: path) }
 
     func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {

@@ -169,7 +169,9 @@ extension ContainerEngine {
     private func snapshotOpenFiles() {
         drainChanges()
         for open in mount?.writableInodes() ?? [] {
-            let place = LocalPlace(folder: open.parent, name: open.name)
+            // What lies in a package is sent with it.
+            let package = (try? tracker.view.package(around: open.parent)) ?? nil
+            let place = package ?? LocalPlace(folder: open.parent, name: open.name)
             tracker.aspects[place, default: []].formUnion(.content)
             tracker.snapshots.insert(place)
             handle(.changed(place, isOpen: false))
