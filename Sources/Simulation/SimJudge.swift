@@ -89,6 +89,8 @@ struct SimJudge {
             guard let placeholder = inode.placeholder,
                 ((try? world.cloud.tokens(of: placeholder.revision)) ?? nil) == nil
             else { continue }
+            // Of a package: that says of itself what it lacks.
+            if placeholder.offset != nil { continue }
             if machine.database.remote(revision: placeholder.revision).map(isOfNobody) ?? false {
                 ghosts.insert(number)
                 continue
@@ -123,8 +125,12 @@ struct SimJudge {
     private func tree(of machine: SimMachine, without ghosts: Set<UInt64>) throws -> [ItemPath: Shown] {
         var result: [ItemPath: Shown] = [:]
         var unreadable: [ItemPath] = []
+        var package: ItemPath?
         machine.disk.walk { path, place, number in
-            guard !ghosts.contains(number), let inode = machine.disk[number], let state = machine.disk.state(number),
+            // What lies in a package is its content.
+            if let package, path.isInside(package) { return }
+            guard !ghosts.contains(number), let inode = machine.disk[number],
+                let state = machine.device?.seen(number, place.name),
                 !staysHere(place, state, machine)
             else { return }
             var tokens = inode.tokens
@@ -135,8 +141,12 @@ struct SimJudge {
                     unreadable.append(path)
                 }
             }
+            if state.kind == .package {
+                package = path
+                if let known = content(ofPackage: number, machine) { tokens = known } else { unreadable.append(path) }
+            }
             result[path] = Shown(
-                kind: inode.kind,
+                kind: state.kind,
                 tokens: tokens,
                 target: inode.target,
                 mode: inode.kind == .symlink ? 0o777 : state.mode,
@@ -145,6 +155,23 @@ struct SimJudge {
         }
         for path in unreadable { world.fail("\(path) on \(machine.name): its content is nowhere") }
         return result
+    }
+
+    /// `nil` if something in it is nowhere.
+    private func content(ofPackage number: UInt64, _ machine: SimMachine) -> [UInt64]? {
+        var tokens = [world.indexes.token(machine.disk.package(number))]
+        for element in machine.disk.elements(of: number) {
+            guard let inode = machine.disk[element.number], inode.kind == .file else { continue }
+            guard let placeholder = inode.placeholder else {
+                tokens += inode.tokens
+                continue
+            }
+            guard let part = placeholder.part(of: (try? world.cloud.tokens(of: placeholder.revision)) ?? nil) else {
+                return nil
+            }
+            tokens += part
+        }
+        return tokens
     }
 
     /// It is ignored, and no item.
@@ -186,7 +213,7 @@ struct SimJudge {
                 shown.target = target
                 shown.mode = 0o777
             case .file(let file):
-                shown.kind = .file
+                shown.kind = file.isPackage ? .package : .file
                 shown.tokens = try world.cloud.tokens(of: file.revision) ?? []
                 // Whoever was about to send it may have lost it with the server, or be no more.
                 if isOfNobody(item) { continue }

@@ -196,6 +196,7 @@ package actor ContainerEngine {
             throw .failed("the replica cannot be read: \(error)")
         }
         handle(.started)
+        Task { await self.referToAgreedRevisions() }
     }
 
     /// Of inodes that were never synced, or are another item's by now.

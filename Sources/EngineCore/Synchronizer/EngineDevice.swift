@@ -160,6 +160,8 @@ package struct WantedContent: Sendable {
     package var file: FileContent
     package var place: LocalPlace
     package var key: InodeKey
+    /// As it was when it was found to have the content of `row`: whose evidence may be another's, after a backup was restored.
+    package var evidence: LocalEvidence
     package var row: SyncedItem?
     package var works: Set<EngineCore.Work>
 }

@@ -153,6 +153,7 @@ extension Synchronizer {
                 file: file,
                 place: found.place,
                 key: found.state.key,
+                evidence: LocalEvidence(found.state),
                 row: candidate.synced,
                 works: candidate.works
             )

@@ -67,6 +67,10 @@ extension SimDevice: EngineDevice {
     }
 
     func record(_ record: PassRecord) async throws {
+        for row in record.changes.upserts where row.content.kind == .package {
+            try await pause(5...500)
+            referToNewRevision(row)
+        }
         try await pause(50...4_000)
         for folder in record.folders.sorted() { restoreTime(of: folder, record) }
         try canWrite()
@@ -97,9 +101,8 @@ extension SimDevice: EngineDevice {
         if machine.diskFails() { throw Errno.ioError }
         guard let inode = machine.disk[SimDisk.number(folder)], inode.kind == .folder else { throw SimFailure.dead }
         for (name, number) in inode.entries.sorted(by: { $0.key < $1.key }) {
-            let state = machine.disk.state(number)
-            if let state, try isPassedOver(name, state.kind) { continue }
-            try body(name, state)
+            if let kind = machine.disk[number]?.kind, try isPassedOver(name, kind) { continue }
+            try body(name, seen(number, name))
         }
     }
 
@@ -120,6 +123,7 @@ extension SimDevice: EngineDevice {
             inode.kind = .symlink
             inode.target = target
             inode.mode = 0o777
+        case .file(let file) where file.isPackage: return try stagePackage(remote, file)
         case .file(let file):
             guard file.size > 0 || file.content == nil else { break }
             inode.placeholder = Placeholder(
@@ -161,6 +165,7 @@ extension SimDevice: EngineDevice {
             return .not(.later(.seconds(5)))
         }
         do {
+            if wanted.file.isPackage { return try await wholePackage(wanted) }
             let tokens = try await request { try $0.tokens(of: wanted.file.revision) }
             guard let tokens else { return .not(.later(.seconds(1))) }
             if machine.isDiskFull || machine.diskFails() { return .not(.failed) }
@@ -184,7 +189,7 @@ extension SimDevice: EngineDevice {
     func newStagedName() -> String { "taken-\(world.random.next())" }
 
     func discard(_ staged: String) {
-        if !isDead, let number = machine.disk.staging.removeValue(forKey: staged) { machine.disk[number] = nil }
+        if !isDead, let number = machine.disk.staging.removeValue(forKey: staged) { machine.disk.drop(number) }
     }
 
     func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
@@ -209,8 +214,15 @@ extension SimDevice: EngineDevice {
 
     // MARK: Programs
 
-    func hasWriter(_ key: InodeKey) -> Bool { machine.disk[SimDisk.number(key)]?.writers ?? 0 > 0 }
-    func collectDirty(_ key: InodeKey) { if !isDead { machine.disk[SimDisk.number(key)]?.isDirty = false } }
+    func hasWriter(_ key: InodeKey) -> Bool {
+        ([key] + (packageFiles[key] ?? [])).contains { machine.disk[SimDisk.number($0)]?.writers ?? 0 > 0 }
+    }
+
+    func collectDirty(_ key: InodeKey) {
+        guard !isDead else { return }
+        for file in [key] + (packageFiles[key] ?? []) { machine.disk[SimDisk.number(file)]?.isDirty = false }
+    }
+
     func mayRead(_ path: ItemPath) -> Bool { true }
     func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {}
 
@@ -228,6 +240,7 @@ extension SimDevice: EngineDevice {
     private func read(_ file: WantedFile) async -> Result<ReadContent, ReadFailure> {
         do {
             try await pause(10...500)
+            if file.state.kind == .package { return try await readPackage(file) }
             guard let number = machine.disk.entry(file.place), let before = machine.disk.state(number),
                 before.key == file.state.key, !before.isDataless
             else { return .failure(.changed) }
@@ -260,7 +273,9 @@ extension SimDevice: EngineDevice {
             case .failure: verdict = .later(.milliseconds(500))
             case .success(var read):
                 do {
-                    for token in read.manifest.entries { try await request { try $0.add([token.chunk]) } }
+                    for token in read.manifest.entries where read.chunks[token.chunk] != nil {
+                        try await request { try $0.add([token.chunk]) }
+                    }
                     read.chunks = [:]
                     content = read
                     verdict = .again

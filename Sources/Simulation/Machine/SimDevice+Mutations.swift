@@ -10,12 +10,15 @@ extension SimDevice {
         switch mutation {
         case .publish(let staged, let parent, let name, let expecting):
             return try publish(staged, LocalPlace(folder: parent, name: name), expecting)
-        case .replacePackage(let staged, let parent, let name, let expecting, _):
-            return try publish(staged, LocalPlace(folder: parent, name: name), .inode(expecting))
-        case .removePackage(let parent, let name, let expecting, _, _):
-            _ = try held(LocalPlace(folder: parent, name: name), expecting)
-            machine.disk.unlink(LocalPlace(folder: parent, name: name), machine.timeOfDay)
-            return MutationResult(state: nil)
+        case .replacePackage(let staged, let parent, let name, let expecting, let isPatient):
+            return try replacePackage(
+                staged,
+                LocalPlace(folder: parent, name: name),
+                expecting,
+                isPatient: isPatient
+            )
+        case .removePackage(let parent, let name, let expecting, let isPatient, _):
+            return try removePackage(LocalPlace(folder: parent, name: name), expecting, isPatient: isPatient)
         case .remove(let parent, let name, let expecting, let isFolder):
             let number = try held(LocalPlace(folder: parent, name: name), expecting)
             guard let inode = machine.disk[number], (inode.kind == .folder) == isFolder else { throw .stale }
@@ -29,9 +32,13 @@ extension SimDevice {
                 expecting
             )
         case .setAttributes(let parent, let name, let expecting, let modified, let mode, let extended):
-            let number = try held(LocalPlace(folder: parent, name: name), expecting)
+            let place = LocalPlace(folder: parent, name: name)
+            let number = try held(place, expecting)
             set(number, modified, mode, extended)
-            return MutationResult(state: machine.disk.state(number))
+            let state = translated(machine.disk.state(number), at: place)
+            // What programs have changed in a package meanwhile is no part of what is agreed on.
+            if let state, state.kind == .package, !expecting.describes(state) { throw .stale }
+            return MutationResult(state: state)
         }
     }
 
@@ -47,7 +54,9 @@ extension SimDevice {
         }
         machine.disk.staging[staged] = nil
         machine.disk.publish(number, at: place, machine.timeOfDay)
-        return MutationResult(state: machine.disk.state(number))
+        let state = translated(machine.disk.state(number), at: place)
+        if state?.kind == .package { folders.move(SimDisk.key(number), parent: place.folder, name: place.name) }
+        return MutationResult(state: state)
     }
 
     private func move(
@@ -61,6 +70,9 @@ extension SimDevice {
         else { throw .stale }
         guard !isInside(to.folder, number) else { throw .system(.invalidArgument) }
         machine.disk.rename(from, to: to, machine.timeOfDay)
+        if let state = translated(machine.disk.state(number), at: to), state.kind == .package {
+            return MutationResult(state: state, isUnchanged: evidence.describes(state))
+        }
         let isUnchanged = before.kind == .folder || !hasWriter(before.key) && evidence.describes(before)
         return MutationResult(state: machine.disk.state(number), isUnchanged: isUnchanged)
     }

@@ -9,7 +9,7 @@ extension SimDevice: DeviceView {
     func observe(_ place: LocalPlace) throws -> LocalState? {
         try alive()
         if machine.diskFails() { throw Errno.ioError }
-        return machine.disk.entry(place).flatMap { machine.disk.state($0) }
+        return machine.disk.entry(place).flatMap { seen($0, place.name) }
     }
 
     func target(of place: LocalPlace) throws -> [UInt8]? {
@@ -33,9 +33,6 @@ extension SimDevice: DeviceView {
     func place(ofFolder key: InodeKey) -> LocalPlace? {
         folders.entry(key).map { LocalPlace(folder: $0.parent, name: $0.name) }
     }
-
-    /// What lies in a simulated package is its content: there are no places in it.
-    func package(around folder: InodeKey) throws -> LocalPlace? { nil }
 
     func path(of place: LocalPlace) -> ItemPath? { folders.path(of: place.folder)?.appending(place.name) }
 
@@ -65,6 +62,9 @@ extension SimDevice: DeviceView {
 
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
         guard !isDead, synchronizer.tracker.fetching.insert(key).inserted else { return }
+        if isPackage(SimDisk.number(key)), machine.disk[SimDisk.number(key)]?.kind == .folder {
+            return fetchPackage(place, key)
+        }
         fill(SimDisk.number(key)) { _ in }
     }
 

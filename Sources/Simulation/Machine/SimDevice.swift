@@ -1,6 +1,7 @@
 import CatalogModel
 import EngineCore
 import Logging
+import Reconciliation
 import UbiquityModel
 
 /// Why an act of a simulated device failed.
@@ -38,6 +39,10 @@ final class SimDevice {
     private var connections: UInt64 = 0
     private var isFollowing = false
     private var isPulling = false
+    /// Which folders are packages, as far as this process knows.
+    var marks = PackageMarks(rules: PackageRules(extensions: [SimDevice.packageExtension]))
+    /// The files of packages that it has looked at.
+    var packageFiles: [InodeKey: [InodeKey]] = [:]
     /// Files that became whole while a pass ran.
     private var filled: [InodeKey: LocalEvidence] = [:]
 
@@ -51,6 +56,9 @@ final class SimDevice {
     func start() {
         synchronizer.heldDeletions = machine.database.held
         synchronizer.tracker.sending = machine.database.sending
+        for row in machine.database.synced.values where row.content.kind == .package {
+            if let key = row.local?.key { marks.mark(key) }
+        }
         machine.database.deletions = machine.database.deletions.filter { entry in
             switch entry {
             case .inode(let key), .replacing(let key): !machine.database.synced(key: key).isEmpty
@@ -59,6 +67,9 @@ final class SimDevice {
         }
         do { try synchronizer.scan(onlyFolders: false) } catch { world.fail("the scan failed: \(error)") }
         synchronizer.handle(.started)
+        for row in machine.database.synced.values.sorted(by: { $0.id < $1.id }) where row.content.kind == .package {
+            referToNewRevision(row)
+        }
     }
 
     /// Nothing of its world happens any more.
@@ -109,6 +120,7 @@ final class SimDevice {
         world.task { [self] in
             drain()
             filled = [:]
+            packageFiles = [:]
             world.note("\(machine.name) looks at \(works.map(shown).joined(separator: ", "))")
             await synchronizer.run(works)
             world.count(.passes)
@@ -245,40 +257,42 @@ final class SimDevice {
 
     // MARK: Contents
 
+    /// What became of bringing a content here.
+    enum Fill: Equatable {
+        case here, failed
+        case absent(ContentAbsence)
+    }
+
     /// Brings a dataless file's content here, for a program or the engine.
     func fill(_ number: UInt64, _ done: @escaping (Bool) -> Void) {
         let key = SimDisk.key(number)
         world.task { [self] in
-            let isHere = await fill(number)
+            let pageCount = synchronizer.tracker.pageCount
+            let outcome = await fillOne(number)
+            if case .absent(let absence) = outcome {
+                let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
+                for work in waiting { synchronizer.handle(.woken(work)) }
+            }
             synchronizer.tracker.fetching.remove(key)
-            if !isDead { done(isHere) }
+            if !isDead { done(outcome == .here) }
         }
     }
 
-    private func fill(_ number: UInt64) async -> Bool {
-        guard let placeholder = machine.disk[number]?.placeholder else { return machine.disk[number] != nil }
-        let pageCount = synchronizer.tracker.pageCount
+    func fillOne(_ number: UInt64) async -> Fill {
+        guard let placeholder = machine.disk[number]?.placeholder else {
+            return machine.disk[number] != nil ? .here : .failed
+        }
         do {
             let (tokens, absence) = try await request { cloud in
-                let tokens = try cloud.tokens(of: placeholder.revision)
+                let tokens = placeholder.part(of: try cloud.tokens(of: placeholder.revision))
                 return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
             }
             guard let inode = machine.disk[number], inode.placeholder == placeholder, !machine.isDiskFull,
                 !machine.diskFails()
             else {
-                return false
+                return .failed
             }
-            guard let tokens else {
-                if let absence {
-                    let waiting = synchronizer.tracker.noteUndeliverable(
-                        SimDisk.key(number),
-                        absence: absence,
-                        askedAt: pageCount
-                    )
-                    for work in waiting { synchronizer.handle(.woken(work)) }
-                }
-                return false
-            }
+            guard let tokens else { return absence.map { .absent($0) } ?? .failed }
             machine.disk[number]?.tokens = tokens
             machine.disk[number]?.placeholder = nil
             machine.disk[number]?.modified = placeholder.modified
@@ -291,10 +305,11 @@ final class SimDevice {
                 filled[state.key] = LocalEvidence(state)
                 try await pause(10...3_000)
                 noteWhole(LocalEvidence(state), placeholder.revision)
+                if placeholder.offset != nil { noteFilled(elementOf: placeholder.revision) }
             }
-            return true
+            return .here
         } catch {
-            return false
+            return .failed
         }
     }
 
@@ -324,10 +339,12 @@ final class SimDevice {
 
     // MARK: For the engine
 
-    func newStage(_ inode: SimInode) -> String {
+    func newStage(_ inode: SimInode) -> String { newStage(machine.disk.add(inode)) }
+
+    func newStage(_ number: UInt64) -> String {
         stagedCount += 1
         let name = "\(stagedCount)"
-        machine.disk.staging[name] = machine.disk.add(inode)
+        machine.disk.staging[name] = number
         return name
     }
 

@@ -12,6 +12,8 @@ struct SimInode {
     var modified: Timestamp
     var changed: Timestamp
     var placeholder: Placeholder?
+    /// Its names: a file of a package has two while the next state of that is made.
+    var links = 1
     /// Programs that have it open for writing.
     var writers = 0
     /// Writing was reported and not collected.
@@ -176,9 +178,21 @@ struct SimDisk {
         inodes[number]?.changed = Self.tick(time)
     }
 
-    private mutating func drop(_ number: UInt64) {
-        for child in inodes[number]?.entries.values.sorted() ?? [] { drop(child) }
+    /// One of its names is gone, and with the last one all that lies in it.
+    mutating func drop(_ number: UInt64) {
+        guard let inode = inodes[number] else { return }
+        guard inode.links == 1 else {
+            inodes[number]?.links -= 1
+            return
+        }
+        for child in inode.entries.values.sorted() { drop(child) }
         inodes[number] = nil
+    }
+
+    /// Nobody publishes what was made beside the tree.
+    mutating func dropStaged() {
+        for number in staging.values.sorted() { drop(number) }
+        staging = [:]
     }
 
     // MARK: All of it
@@ -188,7 +202,7 @@ struct SimDisk {
         walk(Self.root, .root, body)
     }
 
-    private func walk(_ folder: UInt64, _ path: ItemPath, _ body: (ItemPath, LocalPlace, UInt64) -> Void) {
+    func walk(_ folder: UInt64, _ path: ItemPath, _ body: (ItemPath, LocalPlace, UInt64) -> Void) {
         guard let entries = inodes[folder]?.entries else { return }
         for (name, number) in entries.sorted(by: { $0.key < $1.key }) {
             body(path.appending(name), LocalPlace(folder: Self.key(folder), name: name), number)

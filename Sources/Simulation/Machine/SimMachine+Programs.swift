@@ -4,7 +4,7 @@ import UbiquityModel
 
 /// What programs do to a machine's folder, through the mount: each act changes the disk and is reported, as the driver does it.
 extension SimMachine {
-    private struct Found {
+    struct Found {
         var path: ItemPath
         var place: LocalPlace
         var number: UInt64
@@ -73,7 +73,7 @@ extension SimMachine {
 
     // MARK: Places
 
-    private func all(_ kind: LocalKind? = nil) -> [Found] {
+    func all(_ kind: LocalKind? = nil) -> [Found] {
         var result: [Found] = []
         disk.walk { path, place, number in
             if kind == nil || disk[number]?.kind == kind {
@@ -97,17 +97,19 @@ extension SimMachine {
         return LocalPlace(folder: someFolder(), name: name)
     }
 
-    private func shown(_ place: LocalPlace) -> String {
+    func shown(_ place: LocalPlace) -> String {
         device?.path(of: place)?.description ?? "\(place.name)"
     }
 
-    private func report(
+    func report(
         _ aspects: LocalChange.Aspects,
         _ place: LocalPlace,
         _ number: UInt64,
         from: LocalPlace? = nil,
         replaced: UInt64? = nil
     ) {
+        lookUp(place.folder)
+        if let from { lookUp(from.folder) }
         device?.report(
             LocalChange(
                 aspects: aspects,
@@ -122,19 +124,35 @@ extension SimMachine {
         )
     }
 
+    /// Whoever walks to a place makes the folders on the way known: those in packages, of which no scan tells.
+    private func lookUp(_ folder: InodeKey) {
+        guard let device, folder != SimDisk.key(SimDisk.root), device.folders.entry(folder) == nil else { return }
+        disk.walk { _, place, number in
+            let key = SimDisk.key(number)
+            guard disk[number]?.kind == .folder, device.folders.entry(key) == nil else { return }
+            if (try? device.package(around: place.folder)) ?? nil != nil {
+                device.folders.insert(key, parent: place.folder, name: place.name)
+            }
+        }
+    }
+
     // MARK: Files
 
     private func create() {
         let place = somePlace()
         guard disk.entry(place) == nil else { return }
         world.count(.creates)
+        world.note("\(name) creates \(shown(place))")
+        let tokens = 1 + chance.below(chance.happens(15) ? 6 : 2)
+        makeFile(at: place) { machine, number in machine.append(tokens, number) }
+    }
+
+    func makeFile(at place: LocalPlace, _ body: @escaping (SimMachine, UInt64) -> Void) {
         let time = SimDisk.tick(timeOfDay)
         let number = disk.add(SimInode(kind: .file, mode: 0o644, modified: time, changed: time))
         disk.link(number, at: place, timeOfDay)
         report(.entry, place, number)
-        world.note("\(name) creates \(shown(place))")
-        let tokens = 1 + chance.below(chance.happens(15) ? 6 : 2)
-        hold(number, place) { machine in machine.append(tokens, number) }
+        hold(number, place) { machine in body(machine, number) }
     }
 
     private func write() {
@@ -148,7 +166,7 @@ extension SimMachine {
     }
 
     /// Opens a file for writing, which needs all of it.
-    private func open(_ file: Found, _ body: @escaping (SimMachine) -> Void) {
+    func open(_ file: Found, _ body: @escaping (SimMachine) -> Void) {
         guard let device else { return }
         if disk[file.number]?.placeholder == nil {
             hold(file.number, file.place, body)
@@ -196,12 +214,12 @@ extension SimMachine {
         }
     }
 
-    private func append(_ count: Int, _ number: UInt64) {
+    func append(_ count: Int, _ number: UInt64) {
         for _ in 0..<count { disk[number]?.tokens.append(world.ledger.newToken(name)) }
         touch(number)
     }
 
-    private func truncate(_ number: UInt64) {
+    func truncate(_ number: UInt64) {
         world.ledger.destroy(disk[number]?.tokens ?? [])
         disk[number]?.tokens = []
         touch(number)
@@ -234,7 +252,7 @@ extension SimMachine {
         }
     }
 
-    private func replace(_ place: LocalPlace, by from: LocalPlace, _ number: UInt64, _ device: SimDevice) {
+    func replace(_ place: LocalPlace, by from: LocalPlace, _ number: UInt64, _ device: SimDevice) {
         if let other = disk.entry(place) {
             device.aboutToDelete(SimDisk.key(other))
             lose(other)
@@ -253,7 +271,7 @@ extension SimMachine {
     private func lose(_ number: UInt64) {
         guard let inode = disk[number] else { return }
         if let placeholder = inode.placeholder {
-            if let tokens = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil {
+            if let tokens = placeholder.part(of: (try? world.cloud.tokens(of: placeholder.revision)) ?? nil) {
                 world.ledger.destroy(tokens)
             } else {
                 world.ledger.destroy(placeholder.revision)
@@ -269,7 +287,8 @@ extension SimMachine {
         remove(item, device)
     }
 
-    private func remove(_ item: Found, _ device: SimDevice) {
+    func remove(_ item: Found, _ device: SimDevice) {
+        lookUp(item.place.folder)
         device.aboutToDelete(SimDisk.key(item.number))
         // Killed between the word and the act.
         guard self.device === device else { return }
@@ -318,6 +337,10 @@ extension SimMachine {
         guard !TransitionalName.matches(one.place.name) || !TransitionalName.matches(other.place.name) else { return }
         world.count(.exchanges)
         world.note("\(name) exchanges \(shown(one.place)) and \(shown(other.place))")
+        exchange(one, other, device)
+    }
+
+    func exchange(_ one: Found, _ other: Found, _ device: SimDevice) {
         disk.exchange(one.place, other.place, timeOfDay)
         for (number, place) in [(one.number, other.place), (other.number, one.place)]
         where disk[number]?.kind == .folder {
@@ -332,19 +355,29 @@ extension SimMachine {
         guard let device, disk.entry(place) == nil else { return }
         world.count(.foldersMade)
         world.note("\(name) makes folder \(shown(place))")
+        _ = makeFolder(at: place, device)
+    }
+
+    func makeFolder(at place: LocalPlace, _ device: SimDevice) -> UInt64 {
         let time = SimDisk.tick(timeOfDay)
         let number = disk.add(SimInode(kind: .folder, mode: 0o755, modified: time, changed: time))
         disk.link(number, at: place, timeOfDay)
         device.folders.insert(SimDisk.key(number), parent: place.folder, name: place.name)
         report(.entry, place, number)
+        return number
     }
 
     private func removeTree() {
         guard let device, let folder = chance.pick(all(.folder)) else { return }
         world.count(.foldersRemoved)
         world.note("\(name) removes all of \(shown(folder.place))")
+        removeTree(folder, device)
+    }
+
+    func removeTree(_ folder: Found, _ device: SimDevice) {
+        guard let top = all().first(where: { $0.number == folder.number }) else { return }
         // Deepest first, as `rm -r` does it.
-        let below = all().filter { $0.path.isInside(folder.path) }.sorted { $0.path.names.count > $1.path.names.count }
+        let below = all().filter { $0.path.isInside(top.path) }.sorted { $0.path.names.count > $1.path.names.count }
         for item in below { remove(item, device) }
     }
 

@@ -114,8 +114,7 @@ final class SimMachine {
             disk[number]?.writers = 0
             disk[number]?.isDirty = false
         }
-        for number in disk.staging.values { disk[number] = nil }
-        disk.staging = [:]
+        disk.dropStaged()
     }
 
     /// Nothing of its world happens any more.
@@ -194,8 +193,7 @@ final class SimMachine {
             disk[number]?.writers = 0
             disk[number]?.isDirty = false
         }
-        for number in disk.staging.values { disk[number] = nil }
-        disk.staging = [:]
+        disk.dropStaged()
         self.database = database
         for item in database.sending.keys { self.database.sending[item]?.isDoubtful = true }
     }

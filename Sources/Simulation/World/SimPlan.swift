@@ -5,6 +5,8 @@ struct SimPlan {
             case act(SimRandom)
             /// A program writes what is to be ignored.
             case rule(SimRandom)
+            /// A program does something to a folder that is one document.
+            case package(SimRandom)
             case kill
             case start
             case cut
@@ -40,6 +42,7 @@ struct SimPlan {
             switch kind {
             case .act(let random): machine.act(random)
             case .rule(let random): machine.rule(random)
+            case .package(let random): machine.actOnPackage(random)
             case .kill:
                 if machine.device != nil { world.count(.kills) }
                 machine.kill()
@@ -89,6 +92,18 @@ struct SimPlan {
         }
         addDisasters(SimRandom(seed: seed ^ 0xD15A_57E2), machines, settings)
         addRules(SimRandom(seed: seed ^ 0x1640_2E00), machines, settings)
+        addPackages(SimRandom(seed: seed ^ 0x09AC_4A6E), machines, settings)
+    }
+
+    private mutating func addPackages(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
+        var random = random
+        var copy = random
+        var lot = copy.split()
+        let drawn = lot.happens(20) ? 1 : 0
+        for _ in 0..<(Self.count(of: .packages, drawn: drawn, settings) * (4 + random.below(24))) {
+            let moment = Duration.milliseconds(random.below(random.happens(30) ? 2_000 : 18_000))
+            steps.append(Step(at: moment, machine: random.below(machines), kind: .package(random.split())))
+        }
     }
 
     /// In a random order of their own as well, which is the same whether they were asked for or drawn.

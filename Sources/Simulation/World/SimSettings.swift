@@ -34,6 +34,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case collections
     /// Programs write and change what is to be ignored, and treat these files as all others.
     case rules
+    /// Programs make folders that are one document, change what lies in them, and make others of them.
+    case packages
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -55,6 +57,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .clones: .disksCloned
         case .collections: .chunksCollected
         case .rules: .rules
+        case .packages: .packages
         }
     }
 }

@@ -165,6 +165,14 @@ extension ContainerEngine {
 
     // MARK: After sending
 
+    /// What could not be referred to a new revision when that was agreed on: a program had it open, or this ended before.
+    func referToAgreedRevisions() async {
+        for row in (try? replica.database.syncedPackages()) ?? [] where row.local?.isDataless == true {
+            guard let current = (try? replica.database.synced(row.id)) ?? nil else { continue }
+            await referToNewRevision(current)
+        }
+    }
+
     /// A package was sent as a new revision while not all of it was here: what stands for the rest stands for that of the new one from here
     /// on, so that it does not depend on how long the cloud keeps the former.
     func referToNewRevision(_ row: SyncedItem) async {

@@ -179,9 +179,8 @@ extension ContainerEngine {
 
     /// What is here of it, if that is what was agreed on.
     private func oldPackage(_ wanted: WantedContent, _ former: FileContent?) async throws(FillError) -> OldPackage? {
-        guard let former, former.isPackage, let content = former.content, let evidence = wanted.row?.local else {
-            return nil
-        }
+        guard let former, former.isPackage, let content = former.content else { return nil }
+        let evidence = wanted.evidence
         let index = try await packageIndex(of: former)
         let chunks = PackageChunks(try await downloader.manifest(of: content, size: former.size))
         let (replica, place) = (replica, wanted.place)

@@ -5,18 +5,10 @@ import SystemPackage
 import UbiquityModel
 
 /// Which folders of a container are packages (semantics section 5).
-///
-/// A folder that is an item stays what it was when that began, unless it gets a name or the attribute of a package, which it had not; so that
-/// nothing changes for what was in the cloud before its extension was declared.
 final class PackageTable: Sendable {
     private struct State: Sendable {
         var declaration = PackageDeclaration()
-        var rules = PackageRules()
-        /// Folders that may be packages whatever their names: items that are, those with the attribute, and those that were taken for one.
-        var marked: Set<InodeKey> = []
-        /// Packages of the cloud that were made here: what they are does not depend on what this device takes for one, also before their
-        /// rows are written.
-        var made: Set<InodeKey> = []
+        var marks = PackageMarks()
     }
 
     private let replica: Replica
@@ -28,10 +20,10 @@ final class PackageTable: Sendable {
     /// Blocks on the database.
     func load() throws(ReplicaError) {
         let keys = try replica.database.syncedPackages().compactMap { $0.local?.key }
-        state.withLock { $0.marked.formUnion(keys) }
+        state.withLock { state in for key in keys { state.marks.mark(key) } }
     }
 
-    var rules: PackageRules { state.withLock { $0.rules } }
+    var rules: PackageRules { state.withLock { $0.marks.rules } }
 
     /// What the container declares, as far as this device has been told.
     var declaration: PackageDeclaration { state.withLock { $0.declaration } }
@@ -39,17 +31,12 @@ final class PackageTable: Sendable {
     func declare(_ change: (PackageDeclaration) -> PackageDeclaration) {
         state.withLock { state in
             state.declaration = change(state.declaration)
-            state.rules = PackageRules(state.declaration)
+            state.marks.rules = PackageRules(state.declaration)
         }
     }
 
     /// A package of the cloud is about to appear.
-    func noteMade(_ key: InodeKey) {
-        state.withLock { state in
-            state.made.insert(key)
-            state.marked.insert(key)
-        }
-    }
+    func noteMade(_ key: InodeKey) { state.withLock { $0.marks.noteMade(key) } }
 
     /// The outermost package that a folder is, or lies in.
     func package(around folder: InodeKey) throws -> LocalPlace? {
@@ -65,21 +52,19 @@ final class PackageTable: Sendable {
             next = entry.parent
         }
         for (key, place) in suspects.reversed() {
-            let isMarked = state.withLock { $0.marked.contains(key) }
+            let isMarked = state.withLock { $0.marks.isMarked(key) }
             guard try isPackage(key, place.name, hasAttribute: isMarked) else { continue }
             // What changes in it is told of as the package's: should it be none when it is looked at, that is known.
-            _ = state.withLock { $0.marked.insert(key) }
+            state.withLock { $0.marks.mark(key) }
             return place
         }
         return nil
     }
 
     /// Whether a folder of that name may be a package.
-    func maybePackage(_ name: Name) -> Bool { state.withLock { !$0.marked.isEmpty || $0.rules.isPackage(name) } }
+    func maybePackage(_ name: Name) -> Bool { state.withLock { $0.marks.maybe(name) } }
 
-    private func maybe(_ key: InodeKey, _ name: Name) -> Bool {
-        state.withLock { $0.rules.isPackage(name) || $0.marked.contains(key) }
-    }
+    private func maybe(_ key: InodeKey, _ name: Name) -> Bool { state.withLock { $0.marks.maybe(key, name) } }
 
     /// The folder at a name as a package; `nil` if it is none.
     /// - Parameters:
@@ -104,10 +89,10 @@ final class PackageTable: Sendable {
         guard hasAttribute || maybe(folder.key, name),
             try isPackage(folder.key, name, hasAttribute: hasAttribute)
         else {
-            if state.withLock({ $0.marked.remove(folder.key) }) != nil { ceased() }
+            if state.withLock({ $0.marks.unmark(folder.key) }) { ceased() }
             return nil
         }
-        _ = state.withLock { $0.marked.insert(folder.key) }
+        state.withLock { $0.marks.mark(folder.key) }
         let descriptor: OwnedDescriptor
         if let opened = opened.take() {
             descriptor = opened
@@ -121,19 +106,7 @@ final class PackageTable: Sendable {
     }
 
     private func isPackage(_ key: InodeKey, _ name: Name, hasAttribute: Bool) throws -> Bool {
-        let rules = rules
-        let isSaid = hasAttribute || rules.isPackage(name)
-        for row in try replica.database.synced(key: key) {
-            switch row.content.kind {
-            case .package: return true
-            case .folder:
-                let wasSaid =
-                    rules.isPackage(row.place.name)
-                    || row.attributes.extended[Array(ExtendedAttributes.package.utf8)] != nil
-                return isSaid && !wasSaid
-            case .file, .symlink: break
-            }
-        }
-        return isSaid || state.withLock { $0.made.contains(key) }
+        let rows = try replica.database.synced(key: key)
+        return state.withLock { $0.marks.isPackage(key, name, hasAttribute: hasAttribute, rows: rows) }
     }
 }

@@ -29,6 +29,8 @@ extension ContainerEngine {
         let times = folderTimes(record)
         let changes = record.changes
         let recorded = Set(changes.upserts.map(\.id))
+        // Before the row says so: else nobody would do it after a crash.
+        for row in changes.upserts where row.content.kind == .package { await referToNewRevision(row) }
         let arriving = try prepareForChanges(record.answered.filter { !recorded.contains($0.id) })
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
@@ -48,7 +50,6 @@ extension ContainerEngine {
         }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
         guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
-        for row in changes.upserts where row.content.kind == .package { await referToNewRevision(row) }
         noteArrived(arriving)
         fetchAppeared(changes.upserts)
         contentWatch.grew()

@@ -1,0 +1,303 @@
+import EngineCore
+import Reconciliation
+import UbiquityModel
+
+import struct SystemPackage.Errno
+
+/// Packages as the device service has them: to the disk they are folders (`EngineView+Packages`, `ContainerEngine+Packages`).
+extension SimDevice {
+    static let packageExtension = "rtfd"
+
+    /// A folder that is a package is seen as one.
+    func seen(_ number: UInt64, _ name: Name) -> LocalState? {
+        guard let state = machine.disk.state(number), state.kind == .folder, number != SimDisk.root else {
+            return machine.disk.state(number)
+        }
+        guard marks.maybe(state.key, name),
+            marks.isPackage(state.key, name, hasAttribute: false, rows: machine.database.synced(key: state.key))
+        else {
+            if marks.unmark(state.key) { synchronizer.scanFormerPackage(state.key) }
+            return state
+        }
+        marks.mark(state.key)
+        packageFiles[state.key] = machine.disk.elements(of: number).lazy.map(\.number).filter { [disk = machine.disk] in
+            disk[$0]?.kind == .file
+        }.map(SimDisk.key)
+        return machine.disk.packageState(number)
+    }
+
+    func package(around folder: InodeKey) throws -> LocalPlace? {
+        var suspects: [(key: InodeKey, place: LocalPlace)] = []
+        var next = folder
+        for _ in 0...folders.count {
+            guard let entry = folders.entry(next) else { break }
+            if marks.maybe(next, entry.name) {
+                suspects.append((next, LocalPlace(folder: entry.parent, name: entry.name)))
+            }
+            next = entry.parent
+        }
+        for (key, place) in suspects.reversed() {
+            let rows = machine.database.synced(key: key)
+            guard marks.isPackage(key, place.name, hasAttribute: false, rows: rows) else { continue }
+            marks.mark(key)
+            return place
+        }
+        return nil
+    }
+
+    func isPackage(_ number: UInt64) -> Bool { marks.isMarked(SimDisk.key(number)) }
+
+    // MARK: Sending
+
+    /// What a package has of which the content is not here, is sent by what the cloud has of it.
+    func readPackage(_ file: WantedFile) async throws -> Result<ReadContent, ReadFailure> {
+        guard let number = machine.disk.entry(file.place), seen(number, file.place.name) == file.state else {
+            return .failure(.changed)
+        }
+        if machine.diskFails() { return .failure(.unreadable("the disk fails")) }
+        let package = machine.disk.package(number)
+        var tokens = [world.indexes.token(package)]
+        var here: Set<UInt64> = [tokens[0]]
+        for element in machine.disk.elements(of: number) {
+            guard let inode = machine.disk[element.number], inode.kind == .file else { continue }
+            if let placeholder = inode.placeholder {
+                let whole = try await request { try $0.tokens(of: placeholder.revision) }
+                guard let part = placeholder.part(of: whole) else {
+                    return .failure(.unreadable("the content of a file in it is not here"))
+                }
+                tokens += part
+            } else {
+                tokens += inode.tokens
+                here.formUnion(inode.tokens)
+            }
+        }
+        // Programs may write while it is read.
+        try await pause(10...1_000)
+        guard machine.disk.entry(file.place) == number, let after = seen(number, file.place.name),
+            LocalEvidence(file.state).describes(after), SimContent.size(of: tokens) == after.size
+        else { return .failure(.changed) }
+        return .success(
+            ReadContent(
+                manifest: SimContent.manifest(tokens),
+                content: SimContent.content(tokens),
+                state: after,
+                chunks: Dictionary(
+                    tokens.filter(here.contains).map { (SimContent.chunk($0), [UInt8($0 & 0xFF)]) },
+                    uniquingKeysWith: { first, _ in first }
+                )
+            )
+        )
+    }
+
+    // MARK: Appearing and replacing
+
+    private func package(of file: FileContent) throws -> SimPackage {
+        guard let content = file.content, let first = machine.database.manifests[content]?.entries.first,
+            let package = world.indexes.package(SimContent.token(first.chunk))
+        else { throw Errno.resourceTemporarilyUnavailable }
+        return package
+    }
+
+    private func placeholder(
+        _ element: SimPackage.Element,
+        _ start: Int,
+        _ revision: RevisionID
+    ) -> Placeholder {
+        guard case .file(let count, let modified) = element.kind else { preconditionFailure("files only") }
+        return Placeholder(
+            revision: revision,
+            generation: world.random.next(),
+            size: Int64(count) * SimContent.tokenBytes,
+            modified: modified,
+            mode: element.mode,
+            offset: Int64(start) * SimContent.tokenBytes
+        )
+    }
+
+    func stagePackage(_ remote: RemoteItem, _ file: FileContent) throws -> String {
+        let package = try package(of: file)
+        let number = machine.disk.make(package, remote.attributes, at: SimDisk.tick(machine.timeOfDay)) {
+            .dataless(placeholder($0, $1, file.revision))
+        }
+        marks.noteMade(SimDisk.key(number))
+        return newStage(number)
+    }
+
+    /// Files that did not change are linked, those that were here are brought here, of all others the content comes later.
+    func wholePackage(_ wanted: WantedContent) async throws -> WholeContent {
+        let tokens = try await request { try $0.tokens(of: wanted.file.revision) }
+        guard let tokens else { return .not(.later(.seconds(1))) }
+        if machine.isDiskFull || machine.diskFails() { return .not(.failed) }
+        guard let package = try? package(of: wanted.file), let number = machine.disk.entry(wanted.place),
+            let state = seen(number, wanted.place.name), state.kind == .package
+        else { return .not(.later(.seconds(1))) }
+        let isAsAgreed = wanted.row?.content.kind == .package && wanted.evidence.describes(state)
+        if wanted.row?.content.kind == .package, !isAsAgreed { return .not(.again) }
+        let old = isAsAgreed ? machine.disk.elements(of: number) : []
+        let known = Dictionary(uniqueKeysWithValues: old.map { ($0.path, $0.number) })
+        let isWhole = isAsAgreed && state.facts?.datalessElements == 0
+        var sources: [ItemPath: SimDisk.Source] = [:]
+        for (element, start) in package.files {
+            let content = Array(tokens[start..<start + element.tokenCount])
+            let wasHere = known[element.path].map { machine.disk[$0]?.placeholder == nil } ?? isWhole
+            if let same = linked(element, content, old, known) {
+                sources[element.path] = .linked(same)
+            } else {
+                sources[element.path] =
+                    wasHere ? .whole(content) : .dataless(placeholder(element, start, wanted.file.revision))
+            }
+        }
+        let time = SimDisk.tick(machine.timeOfDay)
+        let staged = machine.disk.make(package, wanted.remote.attributes, at: time) { element, _ in
+            sources[element.path] ?? .whole([])
+        }
+        machine.makeDiskDurable()
+        marks.noteMade(SimDisk.key(staged))
+        return .staged(newStage(staged))
+    }
+
+    private func linked(
+        _ element: SimPackage.Element,
+        _ content: [UInt64],
+        _ old: [SimDisk.Element],
+        _ known: [ItemPath: UInt64]
+    ) -> UInt64? {
+        let same = old.map(\.number).filter { number in
+            guard let inode = machine.disk[number], case .file(_, let modified) = element.kind else { return false }
+            return inode.kind == .file && inode.placeholder == nil && inode.tokens == content
+                && inode.modified == modified && inode.mode == element.mode && inode.extended == element.extended
+        }
+        return same.first { known[element.path] == $0 } ?? same.first
+    }
+
+    // MARK: Acts
+
+    func replacePackage(
+        _ staged: String,
+        _ place: LocalPlace,
+        _ evidence: LocalEvidence,
+        isPatient: Bool
+    ) throws(MutationFailure) -> MutationResult {
+        guard let number = machine.disk.staging[staged] else { throw .stale }
+        let old = try heldPackage(place, evidence, isPatient: isPatient)
+        machine.disk.staging[staged] = nil
+        machine.disk.publish(number, at: place, machine.timeOfDay)
+        folders.remove(SimDisk.key(old))
+        folders.move(SimDisk.key(number), parent: place.folder, name: place.name)
+        return MutationResult(state: seen(number, place.name))
+    }
+
+    func removePackage(
+        _ place: LocalPlace,
+        _ evidence: LocalEvidence,
+        isPatient: Bool
+    ) throws(MutationFailure) -> MutationResult {
+        _ = try heldPackage(place, evidence, isPatient: isPatient)
+        machine.disk.unlink(place, machine.timeOfDay)
+        return MutationResult(state: nil)
+    }
+
+    /// If it is as expected and nobody uses it: whoever reads in it is waited for, but not for ever.
+    private func heldPackage(
+        _ place: LocalPlace,
+        _ evidence: LocalEvidence,
+        isPatient: Bool
+    ) throws(MutationFailure) -> UInt64 {
+        guard let number = machine.disk.entry(place), let state = seen(number, place.name), state.kind == .package,
+            evidence.describes(state)
+        else { throw .stale }
+        let isWritten = machine.disk.elements(of: number).contains { machine.disk[$0.number]?.writers ?? 0 > 0 }
+        if isWritten || isPatient && world.random.happens(10) {
+            world.count(.busy)
+            throw .busy
+        }
+        return number
+    }
+
+    /// What came of an act, in terms of packages where it was done to one.
+    func translated(_ state: LocalState?, at place: LocalPlace) -> LocalState? {
+        guard let state, state.kind == .folder else { return state }
+        return seen(SimDisk.number(state.key), place.name)
+    }
+
+    // MARK: Contents
+
+    /// All of a package.
+    func fetchPackage(_ place: LocalPlace, _ key: InodeKey) {
+        let pageCount = synchronizer.tracker.pageCount
+        world.task { [self] in
+            var failure: Fill?
+            for element in machine.disk.elements(of: SimDisk.number(key))
+            where machine.disk[element.number]?.placeholder != nil {
+                let outcome = await fillOne(element.number)
+                if isDead { return }
+                if outcome != .here { failure = failure ?? outcome }
+            }
+            synchronizer.tracker.fetching.remove(key)
+            look(atPackageOf: key)
+            guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return }
+            switch failure {
+            case nil:
+                for work in (synchronizer.tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() {
+                    synchronizer.handle(.woken(work))
+                }
+            case .absent(let absence)?:
+                let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
+                for work in waiting { synchronizer.handle(.woken(work)) }
+            case .here?, .failed?: break
+            }
+        }
+    }
+
+    /// A file of a package has become whole: others may follow.
+    func noteFilled(elementOf revision: RevisionID) {
+        later(400_000...600_000) { device in
+            for row in device.machine.database.synced(revision: revision) where row.content.kind == .package {
+                if let key = row.local?.key { device.look(atPackageOf: key) }
+            }
+        }
+    }
+
+    /// Writes down whether all of a package is here, and who waits for that looks.
+    func look(atPackageOf key: InodeKey) {
+        for var row in machine.database.synced(key: key) where row.content.kind == .package {
+            guard let local = row.local, let place = synchronizer.tracker.currentPlace(of: key),
+                let number = machine.disk.entry(place), let state = seen(number, place.name), state.kind == .package,
+                local.describes(state)
+            else { continue }
+            row.local = LocalEvidence(state)
+            machine.database.apply(SyncedChanges(upserts: [row]))
+        }
+        for work in (synchronizer.tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() {
+            synchronizer.handle(.woken(work))
+        }
+    }
+
+    /// A package was sent as a new revision while not all of it was here: what stands for the rest stands for that of the new one from here
+    /// on.
+    func referToNewRevision(_ row: SyncedItem) {
+        guard case .file(let file) = row.content, file.isPackage, let local = row.local, local.isDataless,
+            let place = synchronizer.tracker.currentPlace(of: local.key), let number = machine.disk.entry(place),
+            let state = seen(number, place.name), local.describes(state), state.size == file.size
+        else { return }
+        var start = SimContent.tokenBytes
+        for element in machine.disk.elements(of: number) {
+            guard let inner = machine.disk.state(element.number), inner.kind == .file else { continue }
+            defer { start += inner.size }
+            guard inner.isDataless, machine.disk[element.number]?.writers == 0 else { continue }
+            machine.disk[element.number]?.placeholder?.revision = file.revision
+            machine.disk[element.number]?.placeholder?.offset = start
+        }
+    }
+}
+
+extension Placeholder {
+    /// Its tokens in those of the revision's whole content; `nil` if that is no such content.
+    func part(of whole: [UInt64]?) -> [UInt64]? {
+        guard let whole else { return nil }
+        guard let offset else { return whole }
+        let start = Int(offset / SimContent.tokenBytes)
+        let end = start + Int(size / SimContent.tokenBytes)
+        return start >= 0 && end <= whole.count ? Array(whole[start..<end]) : nil
+    }
+}
