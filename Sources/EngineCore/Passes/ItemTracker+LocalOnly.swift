@@ -71,10 +71,11 @@ extension ItemTracker {
             guard let parent = folderKey(of: row.place.parent), let local = row.local,
                 !isAbsent(local.key)
             else { continue }
+            // Its row may not say yet that its content has come. If it is elsewhere, it is looked at there.
+            let place = LocalPlace(folder: parent, name: row.place.name)
+            guard let state = try view.observe(place), state.key == local.key, state.lacksContent else { continue }
             isWhole = false
-            if fetching.count < 32, refusal(of: local.key) == nil {
-                view.fetchWhole(LocalPlace(folder: parent, name: row.place.name), local.key)
-            }
+            if fetching.count < 32, refusal(of: local.key) == nil { view.fetchWhole(place, local.key) }
         }
         return isWhole
     }
