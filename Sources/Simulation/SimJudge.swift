@@ -129,10 +129,9 @@ struct SimJudge {
         machine.disk.walk { path, place, number in
             // What lies in a package is its content.
             if let package, path.isInside(package) { return }
-            guard !ghosts.contains(number), let inode = machine.disk[number],
-                let state = machine.device?.seen(number, place.name),
-                !staysHere(place, state, machine)
-            else { return }
+            guard let inode = machine.disk[number], let state = machine.device?.seen(number, place.name) else { return }
+            if state.kind == .package { package = path }
+            guard !ghosts.contains(number), !staysHere(place, state, machine) else { return }
             var tokens = inode.tokens
             if let placeholder = inode.placeholder {
                 if let known = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil {
@@ -142,7 +141,6 @@ struct SimJudge {
                 }
             }
             if state.kind == .package {
-                package = path
                 if let known = content(ofPackage: number, machine) { tokens = known } else { unreadable.append(path) }
             }
             result[path] = Shown(
