@@ -528,7 +528,13 @@ extension Synchronizer {
         do { return try device.observe(place)?.key == key } catch { return true }
     }
 
+    /// Nothing comes into what is, or lies in, a package by now: the folder is about to leave the cloud, or to come back without what was in it.
     func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
+        guard let key = folder(of: item, pass), (try? device.package(around: key)) ?? nil == nil else { return nil }
+        return key
+    }
+
+    private func folder(of item: ItemID, _ pass: Pass) -> InodeKey? {
         if let made = pass.localFolders[item] { return made }
         // It may be another inode than its row says, and have moved in this very pass.
         if let found = pass.candidates[item]?.found, found.state.kind == .folder { return found.state.key }
