@@ -69,7 +69,7 @@ extension SimDevice: EngineDevice {
     func record(_ record: PassRecord) async throws {
         for row in record.changes.upserts where row.content.kind == .package {
             try await pause(5...500)
-            referToNewRevision(row)
+            referToNewRevision(row, record.answered.last { $0.id == row.id } ?? machine.database.remote[row.id])
         }
         try await pause(50...4_000)
         for folder in record.folders.sorted() { restoreTime(of: folder, record) }
@@ -123,7 +123,7 @@ extension SimDevice: EngineDevice {
             inode.kind = .symlink
             inode.target = target
             inode.mode = 0o777
-        case .file(let file) where file.isPackage: return try stagePackage(remote, file)
+        case .file(let file) where file.isPackage: return try await stagePackage(remote, file)
         case .file(let file):
             guard file.size > 0 || file.content == nil else { break }
             inode.placeholder = Placeholder(

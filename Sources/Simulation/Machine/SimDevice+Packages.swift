@@ -91,10 +91,13 @@ extension SimDevice {
 
     // MARK: Appearing and replacing
 
-    private func package(of file: FileContent) throws -> SimPackage {
-        guard let content = file.content, let first = machine.database.manifests[content]?.entries.first,
-            let package = world.indexes.package(SimContent.token(first.chunk))
-        else { throw Errno.resourceTemporarilyUnavailable }
+    /// Long manifests are not told, but asked for.
+    private func package(of file: FileContent) async throws -> SimPackage {
+        var first = file.content.flatMap { machine.database.manifests[$0]?.entries.first }.map {
+            SimContent.token($0.chunk)
+        }
+        if first == nil { first = try await request { try $0.tokens(of: file.revision) }?.first }
+        guard let package = first.flatMap(world.indexes.package) else { throw Errno.resourceTemporarilyUnavailable }
         return package
     }
 
@@ -114,8 +117,8 @@ extension SimDevice {
         )
     }
 
-    func stagePackage(_ remote: RemoteItem, _ file: FileContent) throws -> String {
-        let package = try package(of: file)
+    func stagePackage(_ remote: RemoteItem, _ file: FileContent) async throws -> String {
+        let package = try await package(of: file)
         let number = machine.disk.make(package, remote.attributes, at: SimDisk.tick(machine.timeOfDay)) {
             .dataless(placeholder($0, $1, file.revision))
         }
@@ -128,7 +131,7 @@ extension SimDevice {
         let tokens = try await request { try $0.tokens(of: wanted.file.revision) }
         guard let tokens else { return .not(.later(.seconds(1))) }
         if machine.isDiskFull || machine.diskFails() { return .not(.failed) }
-        guard let package = try? package(of: wanted.file), let number = machine.disk.entry(wanted.place),
+        guard let package = tokens.first.flatMap(world.indexes.package), let number = machine.disk.entry(wanted.place),
             let state = seen(number, wanted.place.name), state.kind == .package
         else { return .not(.later(.seconds(1))) }
         let isAsAgreed = wanted.row?.content.kind == .package && wanted.evidence.describes(state)
@@ -275,8 +278,9 @@ extension SimDevice {
 
     /// A package was sent as a new revision while not all of it was here: what stands for the rest stands for that of the new one from here
     /// on.
-    func referToNewRevision(_ row: SyncedItem) {
-        guard case .file(let file) = row.content, file.isPackage, let local = row.local, local.isDataless,
+    /// - Parameter remote: what the cloud says of it: what it has not kept as a revision of its own, nothing may depend on.
+    func referToNewRevision(_ row: SyncedItem, _ remote: RemoteItem?) {
+        guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local, local.isDataless,
             let place = synchronizer.tracker.currentPlace(of: local.key), let number = machine.disk.entry(place),
             let state = seen(number, place.name), local.describes(state), state.size == file.size
         else { return }

@@ -68,7 +68,7 @@ final class SimDevice {
         do { try synchronizer.scan(onlyFolders: false) } catch { world.fail("the scan failed: \(error)") }
         synchronizer.handle(.started)
         for row in machine.database.synced.values.sorted(by: { $0.id < $1.id }) where row.content.kind == .package {
-            referToNewRevision(row)
+            referToNewRevision(row, machine.database.remote[row.id])
         }
     }
 

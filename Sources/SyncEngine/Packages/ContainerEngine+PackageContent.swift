@@ -169,14 +169,15 @@ extension ContainerEngine {
     func referToAgreedRevisions() async {
         for row in (try? replica.database.syncedPackages()) ?? [] where row.local?.isDataless == true {
             guard let current = (try? replica.database.synced(row.id)) ?? nil else { continue }
-            await referToNewRevision(current)
+            await referToNewRevision(current, (try? replica.database.remote(row.id)) ?? nil)
         }
     }
 
     /// A package was sent as a new revision while not all of it was here: what stands for the rest stands for that of the new one from here
     /// on, so that it does not depend on how long the cloud keeps the former.
-    func referToNewRevision(_ row: SyncedItem) async {
-        guard case .file(let file) = row.content, file.isPackage, let local = row.local, local.isDataless,
+    /// - Parameter remote: what the cloud says of it. Of an edit that was none, or that another one has overtaken, it may know no revision.
+    func referToNewRevision(_ row: SyncedItem, _ remote: RemoteItem?) async {
+        guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local, local.isDataless,
             let mount, let place = tracker.currentPlace(of: local.key) ?? (try? tracker.localPlace(of: row)) ?? nil
         else { return }
         do {

@@ -30,7 +30,10 @@ extension ContainerEngine {
         let changes = record.changes
         let recorded = Set(changes.upserts.map(\.id))
         // Before the row says so: else nobody would do it after a crash.
-        for row in changes.upserts where row.content.kind == .package { await referToNewRevision(row) }
+        for row in changes.upserts where row.content.kind == .package {
+            let remote = try record.answered.last { $0.id == row.id } ?? replica.database.remote(row.id)
+            await referToNewRevision(row, remote)
+        }
         let arriving = try prepareForChanges(record.answered.filter { !recorded.contains($0.id) })
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
