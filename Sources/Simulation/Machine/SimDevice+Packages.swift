@@ -280,7 +280,8 @@ extension SimDevice {
     /// on.
     /// - Parameter remote: what the cloud says of it: what it has not kept as a revision of its own, nothing may depend on.
     func referToNewRevision(_ row: SyncedItem, _ remote: RemoteItem?) {
-        guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local, local.isDataless,
+        guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local,
+            local.isDataless,
             let place = synchronizer.tracker.currentPlace(of: local.key), let number = machine.disk.entry(place),
             let state = seen(number, place.name), local.describes(state), state.size == file.size
         else { return }

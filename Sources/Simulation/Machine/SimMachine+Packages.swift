@@ -159,7 +159,9 @@ extension SimMachine {
         let outside = all().filter { !$0.path.isInside(package.path) && !package.path.isInside($0.path) }
         guard let item = chance.pick(isInward ? outside : elements(of: package)) else { return }
         let folder =
-            isInward ? package.number : chance.pick([SimDisk.root] + outside.filter { disk[$0.number]?.kind == .folder }.map(\.number))
+            isInward
+            ? package.number
+            : chance.pick([SimDisk.root] + outside.filter { disk[$0.number]?.kind == .folder }.map(\.number))
         let to = LocalPlace(
             folder: SimDisk.key(folder ?? SimDisk.root),
             name: name(isInward ? ["x", "y", "z", "w"] : ["a", "b", "c"])

@@ -177,7 +177,8 @@ extension ContainerEngine {
     /// on, so that it does not depend on how long the cloud keeps the former.
     /// - Parameter remote: what the cloud says of it. Of an edit that was none, or that another one has overtaken, it may know no revision.
     func referToNewRevision(_ row: SyncedItem, _ remote: RemoteItem?) async {
-        guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local, local.isDataless,
+        guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local,
+            local.isDataless,
             let mount, let place = tracker.currentPlace(of: local.key) ?? (try? tracker.localPlace(of: row)) ?? nil
         else { return }
         do {
