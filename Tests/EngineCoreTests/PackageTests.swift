@@ -153,6 +153,83 @@ import UbiquityModel
         #expect(sends.first?.actions == [.delete(base: moved.content.revision)])
     }
 
+    @Test func `what was renamed in a folder that leaves is brought here first`() throws {
+        let kept = try place("D.nosync")
+        let folder = device.newInode(.folder)
+        let old = try row(1, "D", .folder, folder)
+        device.put(folder, at: kept)
+        var file = device.newInode(.file)
+        let content = try content(9, isPackage: false)
+        file.placeholder = Placeholder(
+            revision: try #require(content.revision),
+            generation: 1,
+            size: 100,
+            modified: file.modified,
+            mode: 0o644
+        )
+        var child = try row(2, "x", content, file)
+        child.place = Place(parent: old.id, name: child.place.name)
+        device.rows[child.id] = child
+        let renamed = try place("y", in: folder.key)
+        device.put(file, at: renamed)
+        tracker.moves[file.key] = renamed
+        #expect(try look(at: [kept]).sends.isEmpty)
+        #expect(device.fetched == [renamed])
+        file.placeholder = nil
+        device.put(file, at: renamed)
+        #expect(Set(try look(at: [kept]).sends.map(\.candidate.id)) == [old.id, child.id])
+    }
+
+    @Test func `what is moved out of one to where it stays here is brought here`() throws {
+        let outside = try place("x.nosync")
+        var file = device.newInode(.file)
+        file.placeholder = Placeholder(
+            revision: try #require(try content(8).revision),
+            generation: 1,
+            size: 100,
+            modified: file.modified,
+            mode: 0o644,
+            offset: 50
+        )
+        device.put(file, at: outside)
+        let pass = try look(at: [outside]).pass
+        #expect(device.fetched == [outside])
+        #expect(pass.verdicts[.place(outside)] == .later(.seconds(2)))
+    }
+
+    @Test(arguments: [ContentAbsence.superseded, .withdrawn])
+    func `what is moved into it, and never came, does not hold it up`(_ absence: ContentAbsence) throws {
+        let package = try place("D.rtfd")
+        let state = makePackage(package, dataless: 1)
+        _ = try row(1, "D.rtfd", content(), state)
+        var file = device.newInode(.file)
+        file.placeholder = Placeholder(
+            revision: try #require(try content(8).revision),
+            generation: 1,
+            size: 100,
+            modified: file.modified,
+            mode: 0o644
+        )
+        var moved = try row(2, "file", content(8, isPackage: false), file)
+        let inner = try place("file", in: state.key)
+        device.put(file, at: inner)
+        #expect(try look(at: [inner]).pass.candidates[moved.id]?.applies.isEmpty == true)
+        // Its author has sent something else, or has taken it back.
+        if absence == .superseded {
+            moved.content = try content(9, isPackage: false)
+            device.cloud[moved.id]?.content = moved.content
+        } else {
+            device.cloud[moved.id]?.isDeleted = true
+        }
+        _ = tracker.noteUndeliverable(file.key, absence: absence, askedAt: tracker.pageCount)
+        let candidate = try #require(try look(at: [inner]).pass.candidates[moved.id])
+        switch (absence, candidate.applies.first) {
+        case (.superseded, .refer(let remote)?): #expect(remote.content == moved.content)
+        case (.withdrawn, .planned(.vanish)?): break
+        default: Issue.record("\(candidate.applies)")
+        }
+    }
+
     @Test func `a file of its name is another item`() throws {
         let package = try place("D.rtfd")
         makePackage(package)

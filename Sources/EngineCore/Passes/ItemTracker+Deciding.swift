@@ -23,6 +23,8 @@ extension ItemTracker {
                 candidate.verdict = .later(.milliseconds(500))
                 continue
             }
+            // What leaves without its content.
+            if !candidate.applies.isEmpty { continue }
             if candidate.isStrayInTransit {
                 candidate.applies = [.aside]
                 continue
@@ -49,11 +51,11 @@ extension ItemTracker {
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
                 findOwners(of: found.state)
-                if isWithdrawn(found.state) || isDeletedElsewhere(found.state) || wasLeftBehind(found) {
+                if wasLeftBehind(found) {
                     candidate.applies = [.planned(.vanish)]
                 } else if let remote = successor(of: found.state) {
                     candidate.applies = [.refer(remote)]
-                } else if neverCame(found.state) {
+                } else if willNeverCome(found.state) {
                     candidate.applies = [.planned(.vanish)]
                 } else {
                     bringWhole(found.place, found.state, candidate)
@@ -120,7 +122,7 @@ extension ItemTracker {
     private func isPackage(_ candidate: Candidate) -> Bool { candidate.found?.state.kind == .package }
 
     /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.
-    private func successor(of state: LocalState) -> RemoteItem? {
+    func successor(of state: LocalState) -> RemoteItem? {
         guard isAbsent(state.key), absences[state.key] == .superseded, let revision = state.placeholder?.revision else {
             return nil
         }
@@ -129,6 +131,11 @@ extension ItemTracker {
             guard !remote.isDeleted, !remote.isAnnounced, case .file(let file) = remote.content else { return false }
             return file.revision != revision
         }
+    }
+
+    /// There is no byte of it anywhere, or only among what is deleted, and nobody looks for it there.
+    func willNeverCome(_ state: LocalState) -> Bool {
+        isWithdrawn(state) || isDeletedElsewhere(state) || neverCame(state)
     }
 
     /// A placeholder of what nobody has ever had, and nobody has announced again.

@@ -72,16 +72,17 @@ extension ItemTracker {
             if unread.state == nil, let item = unread.item { try collect(.item(item), into: pass) }
             return
         }
-        candidate.verdict = fetch(unread, state, candidate.works)
+        candidate.verdict = fetch(unread.place, state, candidate.works)
         guard refusal(of: state.key) != nil else { return }
         let reason = "waits for \(unread.path), which is not here and cannot be fetched"
         view.noteProblem(candidate.id, at: candidate.found?.place, reason)
     }
 
-    private func fetch(_ unread: UnreadRules, _ state: LocalState, _ works: Set<Work>) -> Verdict {
+    /// The work waits for the content of a file that is here without it.
+    func fetch(_ place: LocalPlace, _ state: LocalState, _ works: Set<Work>) -> Verdict {
         waits(works, forContentOf: state.key)
         if let refusal = refusal(of: state.key) { return refusal }
-        view.fetchWhole(unread.place, state.key)
+        view.fetchWhole(place, state.key)
         return .later(.seconds(2))
     }
 
@@ -102,7 +103,7 @@ extension ItemTracker {
         }
         // A file above it that is not here decides as well.
         if let state = unread.state, state.isDataless {
-            pass.verdicts[work] = fetch(unread, state, [work])
+            pass.verdicts[work] = fetch(unread.place, state, [work])
         } else {
             pass.verdicts[work] = .later(.milliseconds(200))
             if unread.state == nil, let item = unread.item { try collect(.item(item), into: pass) }

@@ -24,7 +24,12 @@ extension ItemTracker {
     ) throws {
         if let row, state == nil || row.local?.key != state?.key { try collectAbsent(row, work, into: pass) }
         guard let state else { return }
+        if state.kind == .folder { pass.unsentFolders.insert(state.key) }
         try collectLeaving(place, state, work, into: pass)
+        if state.isDataless, try view.synced(key: state.key).isEmpty, !isAbsent(state.key) {
+            // It was part of a package, say: the cloud keeps its content for a while only.
+            pass.verdicts[work] = fetch(place, state, [work])
+        }
     }
 
     /// What an inode is an item of ceases to be one, with all that lies in it.
@@ -40,13 +45,12 @@ extension ItemTracker {
                 continue
             }
             let candidate = pass.candidate(row.id, work)
+            candidate.synced = row
             if state.lacksContent {
                 isWhole = false
-                candidate.synced = row
-                bringWhole(place, state, candidate)
+                if !settleAbsent(place, state, row, candidate) { bringWhole(place, state, candidate) }
                 continue
             }
-            candidate.synced = row
             if row.content == .folder, try !view.populateBelow(row.id) || !isWholeBelow(row.id) {
                 // All of it goes, or none.
                 isWhole = false
@@ -60,6 +64,33 @@ extension ItemTracker {
         return isWhole
     }
 
+    /// Nobody will ever bring the content of a file that leaves: it goes with what follows that, if anything does.
+    private func settleAbsent(
+        _ place: LocalPlace,
+        _ state: LocalState,
+        _ row: SyncedItem,
+        _ candidate: Candidate
+    ) -> Bool {
+        guard let placeholder = state.placeholder, candidate.found == nil, isAbsent(state.key) else { return false }
+        findOwners(of: state)
+        if let remote = successor(of: state) {
+            candidate.applies = [.refer(remote)]
+        } else if willNeverCome(state) {
+            candidate.applies = [.planned(.vanish)]
+        } else {
+            return false
+        }
+        candidate.found = Candidate.Found(
+            place: place,
+            parent: row.place.parent,
+            state: state,
+            content: .dataless(placeholder.revision, size: placeholder.size),
+            attributes: row.attributes,
+            timeWasSet: false
+        )
+        return true
+    }
+
     private func localOnlyReason(at place: LocalPlace) -> LocalOnly.Reason? {
         view.path(of: place).flatMap { localOnlyReason(place, $0) }
     }
@@ -71,9 +102,14 @@ extension ItemTracker {
             guard let parent = folderKey(of: row.place.parent), let local = row.local,
                 !isAbsent(local.key)
             else { continue }
-            // Its row may not say yet that its content has come. If it is elsewhere, it is looked at there.
-            let place = LocalPlace(folder: parent, name: row.place.name)
-            guard let state = try view.observe(place), state.key == local.key, state.lacksContent else { continue }
+            let own = LocalPlace(folder: parent, name: row.place.name)
+            // Its row may not say yet that its content has come, nor that it has another name.
+            guard
+                let place = try [own, moves[local.key]].compactMap({ $0 }).first(where: { place in
+                    guard let state = try view.observe(place) else { return false }
+                    return state.key == local.key && state.lacksContent
+                })
+            else { continue }
             isWhole = false
             if fetching.count < 32, refusal(of: local.key) == nil { view.fetchWhole(place, local.key) }
         }

@@ -33,7 +33,7 @@ package final class Pass {
     package var brought: [ItemID: String] = [:]
     /// What rules hold in folders, as they were first looked at.
     var ignoreRules: [InodeKey: FolderRules] = [:]
-    /// Folders that are ignored, or lie in such a folder.
+    /// Folders that stay here, because they are ignored or by their names, or lie in such a folder.
     var unsentFolders: Set<InodeKey> = []
     /// Places that other work led to, and that have to be looked at for themselves: those of folders that were ignored and are sent from now
     /// on, and of files with rules that have to come here.

@@ -20,6 +20,8 @@ extension Synchronizer {
             guard let key = candidate.found?.state.key, foldersToScan.contains(key) else { continue }
             if !isScanned(key, candidate.id) { candidate.verdict = .failed }
         }
+        // What stays here is no candidate: what lies in it may be wanted all the same.
+        for key in pass.unsentFolders.sorted() where foldersToScan.contains(key) { _ = isScanned(key, nil) }
     }
 
     /// The root is at no place: it is work of its own.
@@ -28,7 +30,8 @@ extension Synchronizer {
         return isScanned(device.rootKey, .root) ? .done : .failed
     }
 
-    func isScanned(_ folder: InodeKey, _ item: ItemID) -> Bool {
+    /// - Parameter item: that the folder is; `nil` if it is none.
+    func isScanned(_ folder: InodeKey, _ item: ItemID?) -> Bool {
         foldersToScan.remove(folder)
         do { _ = try scanTree(from: folder, item: item, .whileRunning) } catch {
             foldersToScan.insert(folder)
@@ -58,7 +61,7 @@ extension Synchronizer {
         return isComplete
     }
 
-    private func scanTree(from top: InodeKey, item: ItemID, _ extent: Extent) throws -> Bool {
+    private func scanTree(from top: InodeKey, item: ItemID?, _ extent: Extent) throws -> Bool {
         var folders: [(key: InodeKey, item: ItemID?)] = [(top, item)]
         var missing: [SyncedItem] = []
         while let folder = folders.popLast() {
@@ -171,10 +174,14 @@ extension Synchronizer {
 
     private func matches(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws -> Bool {
         guard let row, let local = row.local, local.key == state.key else { return false }
-        guard state.kind == .folder else { return local == LocalEvidence(state) }
+        guard state.kind == .folder || state.kind == .package else { return local == LocalEvidence(state) }
         guard row.attributes.mode == state.mode else { return false }
-        // Whatever comes into a folder moves its change time: that alone is no difference.
-        if local.changed == state.changed { return true }
+        if state.kind == .package {
+            guard local == LocalEvidence(state) else { return false }
+        } else if local.changed == state.changed {
+            // Whatever comes into a folder moves its change time: that alone is no difference.
+            return true
+        }
         return try device.extendedAttributes(of: place, state.key) == row.attributes.extended
     }
 

@@ -118,6 +118,10 @@ package struct PackageTree: Sendable {
         hash.add(entry.state.key.words.1)
         hash.add(entry.state.key.words.2)
         hash.add(UInt64(entry.element.mode))
+        for (name, value) in entry.element.extended.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            hash.add(name)
+            hash.add(value)
+        }
         if case .file(let size, let modified) = entry.element.kind {
             hash.add(UInt64(bitPattern: size))
             hash.add(UInt64(bitPattern: modified.nanoseconds))

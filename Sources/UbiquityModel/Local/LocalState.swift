@@ -57,7 +57,8 @@ package struct LocalState: Hashable, Sendable {
 
 /// What was seen of all that lies in a package.
 package struct PackageFacts: Hashable, Sendable {
-    /// Of names, inodes, sizes, times and modes: it is another as soon as anything in the package is. In the place of a change time.
+    /// Of names, inodes, sizes, times, modes and attributes: it is another as soon as anything in the package is. In the place of a change
+    /// time. Nothing of the folder itself is in it.
     package var fingerprint: Timestamp
     /// Files whose content is not here.
     package var datalessElements: Int
