@@ -10,7 +10,7 @@ package enum ExtendedAttributeLimits {
 
     private static let user = Array("user.".utf8)
     private static let own = Array("user.ubiquity.".utf8)
-    private static let package = Array("user.ubiquity.package".utf8)
+    private static let package = Array(PackageDeclaration.attribute.utf8)
 
     /// Whether an attribute of this name is one that devices exchange.
     package static func isSynced(name: [UInt8]) -> Bool {

@@ -12,8 +12,7 @@ package struct PackageMarks: Sendable {
     /// rows are written.
     private var made: Set<InodeKey> = []
 
-    /// The attribute by which a folder is a package whatever its name.
-    private static let attribute = Array("user.ubiquity.package".utf8)
+    private static let attribute = Array(PackageDeclaration.attribute.utf8)
 
     package init(rules: PackageRules = PackageRules()) { self.rules = rules }
 
@@ -25,6 +24,10 @@ package struct PackageMarks: Sendable {
         made.insert(key)
         marked.insert(key)
     }
+
+    /// The engine gives it a name that others gave it: that may be no package's, and its row may be of another inode, after a backup was
+    /// restored.
+    package mutating func noteMoved(_ key: InodeKey) { if marked.contains(key) { made.insert(key) } }
 
     package func isMarked(_ key: InodeKey) -> Bool { marked.contains(key) }
 

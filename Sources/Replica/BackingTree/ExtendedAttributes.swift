@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Glibc
 package import SystemPackage
+internal import UbiquityModel
 
 /// Extended attributes of the inode behind any descriptor, also an `O_PATH` one. Names are whole (`user.…`).
 package enum ExtendedAttributes {
@@ -8,7 +9,7 @@ package enum ExtendedAttributes {
     package static let placeholder = "user.ubiquity..placeholder"
     package static let mode = "user.ubiquity..mode"
     /// Ours, but ordinary and synced.
-    package static let package = "user.ubiquity.package"
+    package static let package = PackageDeclaration.attribute
     private static let reserved = Array("user.ubiquity.".utf8)
     private static let user = Array("user.".utf8)
 

@@ -1,4 +1,5 @@
 import EngineCore
+import Reconciliation
 import UbiquityModel
 
 import struct SystemPackage.Errno
@@ -70,6 +71,7 @@ extension SimDevice {
         else { throw .stale }
         guard !isInside(to.folder, number) else { throw .system(.invalidArgument) }
         machine.disk.rename(from, to: to, machine.timeOfDay)
+        marks.noteMoved(before.key)
         if let state = translated(machine.disk.state(number), at: to), state.kind == .package {
             return MutationResult(state: state, isUnchanged: evidence.describes(state))
         }

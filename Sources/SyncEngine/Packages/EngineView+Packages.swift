@@ -53,7 +53,9 @@ extension EngineView {
             if case .success = result { engine?.assumeIsolated { $0.keepReplaced(staged) } }
             return result
         case .move(_, _, let parent, let name, let evidence):
-            guard case .success(let moved) = result, moved.state?.kind == .folder,
+            guard case .success(let moved) = result, moved.state?.kind == .folder else { return result }
+            packages.noteMoved(evidence.key)
+            guard
                 let state = (try? observe(LocalPlace(folder: parent, name: name))) ?? nil, state.kind == .package
             else { return result }
             return .success(MutationResult(state: state, isUnchanged: evidence.describes(state)))

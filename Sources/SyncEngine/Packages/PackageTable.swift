@@ -38,6 +38,9 @@ final class PackageTable: Sendable {
     /// A package of the cloud is about to appear.
     func noteMade(_ key: InodeKey) { state.withLock { $0.marks.noteMade(key) } }
 
+    /// The engine has given a folder another name.
+    func noteMoved(_ key: InodeKey) { state.withLock { $0.marks.noteMoved(key) } }
+
     /// The outermost package that a folder is, or lies in.
     func package(around folder: InodeKey) throws -> LocalPlace? {
         guard folder != replica.tree.rootKey else { return nil }

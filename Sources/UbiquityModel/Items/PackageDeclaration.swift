@@ -3,6 +3,8 @@
 /// Relative to the usual ones, so that a later version may know more of those. Somebody's word also counts where it changes nothing today:
 /// that an extension is one, or is none, holds whatever another version finds usual.
 package struct PackageDeclaration: Hashable, Sendable {
+    /// The extended attribute by which a folder is a package whatever its name.
+    package static let attribute = "user.ubiquity.package"
     /// Extensions of both kinds together: nobody has as many kinds of documents.
     package static let limit = 1000
 
