@@ -158,8 +158,8 @@ struct SimJudge {
     /// `nil` if something in it is nowhere.
     private func content(ofPackage number: UInt64, _ machine: SimMachine) -> [UInt64]? {
         var tokens = [world.indexes.token(machine.disk.package(number))]
-        for element in machine.disk.elements(of: number) {
-            guard let inode = machine.disk[element.number], inode.kind == .file else { continue }
+        for element in machine.disk.files(of: number) {
+            guard let inode = machine.disk[element.number] else { continue }
             guard let placeholder = inode.placeholder else {
                 tokens += inode.tokens
                 continue

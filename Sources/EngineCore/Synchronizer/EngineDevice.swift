@@ -159,8 +159,7 @@ package struct WantedContent: Sendable {
     package var remote: RemoteItem
     package var file: FileContent
     package var place: LocalPlace
-    package var key: InodeKey
-    /// As it was when it was found to have the content of `row`: whose evidence may be another's, after a backup was restored.
+    /// What is there now, and has the content of `row`: whose own evidence may be of another inode, after a backup was restored.
     package var evidence: LocalEvidence
     package var row: SyncedItem?
     package var works: Set<EngineCore.Work>

@@ -152,7 +152,6 @@ extension Synchronizer {
                 remote: remote,
                 file: file,
                 place: found.place,
-                key: found.state.key,
                 evidence: LocalEvidence(found.state),
                 row: candidate.synced,
                 works: candidate.works
@@ -530,8 +529,9 @@ extension Synchronizer {
 
     /// Nothing comes into what is, or lies in, a package by now: the folder is about to leave the cloud, or to come back without what was in it.
     func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
-        guard let key = folder(of: item, pass), (try? device.package(around: key)) ?? nil == nil else { return nil }
-        return key
+        guard let key = folder(of: item, pass) else { return nil }
+        // What cannot be told now is tried again.
+        do { return try device.package(around: key) == nil ? key : nil } catch { return nil }
     }
 
     private func folder(of item: ItemID, _ pass: Pass) -> InodeKey? {

@@ -159,9 +159,9 @@ extension SimDevice: EngineDevice {
     }
 
     func wholeContent(_ wanted: WantedContent) async -> WholeContent {
-        if hasWriter(wanted.key) {
+        if hasWriter(wanted.evidence.key) {
             world.count(.busy)
-            synchronizer.wait(wanted.works, forWriterOf: wanted.key)
+            synchronizer.wait(wanted.works, forWriterOf: wanted.evidence.key)
             return .not(.later(.seconds(5)))
         }
         do {

@@ -20,9 +20,7 @@ extension SimDevice {
             return state
         }
         marks.mark(state.key)
-        packageFiles[state.key] = machine.disk.elements(of: number).lazy.map(\.number).filter { [disk = machine.disk] in
-            disk[$0]?.kind == .file
-        }.map(SimDisk.key)
+        packageFiles[state.key] = machine.disk.files(of: number).map { SimDisk.key($0.number) }
         return machine.disk.packageState(number)
     }
 
@@ -58,8 +56,8 @@ extension SimDevice {
         let package = machine.disk.package(number)
         var tokens = [world.indexes.token(package)]
         var here: Set<UInt64> = [tokens[0]]
-        for element in machine.disk.elements(of: number) {
-            guard let inode = machine.disk[element.number], inode.kind == .file else { continue }
+        for element in machine.disk.files(of: number) {
+            guard let inode = machine.disk[element.number] else { continue }
             if let placeholder = inode.placeholder {
                 let whole = try await request { try $0.tokens(of: placeholder.revision) }
                 guard let part = placeholder.part(of: whole) else {
@@ -209,7 +207,7 @@ extension SimDevice {
         guard let number = machine.disk.entry(place), let state = seen(number, place.name), state.kind == .package,
             evidence.describes(state)
         else { throw .stale }
-        let isWritten = machine.disk.elements(of: number).contains { machine.disk[$0.number]?.writers ?? 0 > 0 }
+        let isWritten = machine.disk.files(of: number).contains { machine.disk[$0.number]?.writers ?? 0 > 0 }
         if isWritten || isPatient && world.random.happens(10) {
             world.count(.busy)
             throw .busy
@@ -239,16 +237,9 @@ extension SimDevice {
             synchronizer.tracker.fetching.remove(key)
             look(atPackageOf: key)
             guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return }
-            switch failure {
-            case nil:
-                for work in (synchronizer.tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() {
-                    synchronizer.handle(.woken(work))
-                }
-            case .absent(let absence)?:
-                let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
-                for work in waiting { synchronizer.handle(.woken(work)) }
-            case .here?, .failed?: break
-            }
+            guard case .absent(let absence)? = failure else { return }
+            let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
+            for work in waiting { synchronizer.handle(.woken(work)) }
         }
     }
 
@@ -286,8 +277,8 @@ extension SimDevice {
             let state = seen(number, place.name), local.describes(state), state.size == file.size
         else { return }
         var start = SimContent.tokenBytes
-        for element in machine.disk.elements(of: number) {
-            guard let inner = machine.disk.state(element.number), inner.kind == .file else { continue }
+        for element in machine.disk.files(of: number) {
+            guard let inner = machine.disk.state(element.number) else { continue }
             defer { start += inner.size }
             guard inner.isDataless, machine.disk[element.number]?.writers == 0 else { continue }
             machine.disk[element.number]?.placeholder?.revision = file.revision

@@ -67,6 +67,8 @@ extension SimDisk {
         return elements.sorted { $0.path < $1.path }
     }
 
+    func files(of package: UInt64) -> [Element] { elements(of: package).filter { self[$0.number]?.kind == .file } }
+
     func package(_ number: UInt64) -> SimPackage { SimPackage(elements: elements(of: number).compactMap(described)) }
 
     private func described(_ element: Element) -> SimPackage.Element? {

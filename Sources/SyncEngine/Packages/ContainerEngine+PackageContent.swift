@@ -167,9 +167,15 @@ extension ContainerEngine {
 
     /// What could not be referred to a new revision when that was agreed on: a program had it open, or this ended before.
     func referToAgreedRevisions() async {
-        for row in (try? replica.database.syncedPackages()) ?? [] where row.local?.isDataless == true {
-            guard let current = (try? replica.database.synced(row.id)) ?? nil else { continue }
-            await referToNewRevision(current, (try? replica.database.remote(row.id)) ?? nil)
+        do {
+            for row in try replica.database.syncedPackages() where row.local?.isDataless == true {
+                guard !synchronizer.isStopping else { return }
+                guard let current = try replica.database.synced(row.id) else { continue }
+                await referToNewRevision(current, try replica.database.remote(row.id))
+            }
+        } catch {
+            // The next start looks again.
+            logger.warning("what is missing of packages is not looked at", metadata: ["why": "\(error)"])
         }
     }
 

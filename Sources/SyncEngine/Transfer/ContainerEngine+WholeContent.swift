@@ -14,9 +14,9 @@ extension ContainerEngine {
 
     func wholeContent(_ wanted: WantedContent) async -> WholeContent {
         let id = wanted.remote.id
-        if mount?.hasWriter(wanted.key) ?? false {
+        if mount?.hasWriter(wanted.evidence.key) ?? false {
             // It could not be published: only what is closed is replaced.
-            synchronizer.wait(wanted.works, forWriterOf: wanted.key)
+            synchronizer.wait(wanted.works, forWriterOf: wanted.evidence.key)
             return .not(.later(.seconds(5)))
         }
         if let ready = downloaded[id] {
