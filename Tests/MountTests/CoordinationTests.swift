@@ -164,6 +164,15 @@ extension MountTests {
             }
         }
 
+        @Test func `what was claimed is free when coordinate has ended`() async throws {
+            try await withSite { site in
+                let a = try device(site)
+                // From one process to the next without anything between: a change of what is claimed is refused at once.
+                let once = "$UBIQUITY coordinate --write f.txt --read g.txt -- true; mv f.txt h.txt; mv h.txt f.txt"
+                try a.shell("for i in $(seq 30); do \(once); done")
+            }
+        }
+
         @Test func `who holds the claim need not wait, and is not told to`() async throws {
             try await withSite { site in
                 let a = try device(site)

@@ -104,7 +104,8 @@ extension MountTests {
                 try a.shell("mkdir W.pages; echo 1 > W.pages/one; mkfifo \(pipe)")
                 try a.sync()
                 let writer = try a.startShell(
-                    "exec 3>> W.pages/one; while read -r line < \(pipe); do [ $line != end ] || exit 0; echo $line >&3; done"
+                    // Open for both, so that it never ends: a pipe reopened while the last writer still closes it would.
+                    "exec 3>> W.pages/one 4<> \(pipe); while read -r line <&4; do [ $line != end ] || exit 0; echo $line >&3; done"
                 )
                 for round in 1...3 {
                     let before = try status(a, "W.pages")["revision"]?.string

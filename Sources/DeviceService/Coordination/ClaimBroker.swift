@@ -97,6 +97,12 @@ final class ClaimBroker: Sendable {
         }
     }
 
+    /// Returns when they are released, and whoever waited for one of them was told.
+    func releaseAll(of party: PartyID) async {
+        ended(party)
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+
     func release(_ claim: ClaimID) {
         change { table, situation in table.release(claim, in: situation) }
     }

@@ -1,3 +1,4 @@
+internal import FileCoordination
 internal import Logging
 internal import SyncEngine
 internal import UbiquityControl
@@ -65,6 +66,9 @@ extension UbiquityService {
             try await heldDeletions(try decode(line))
             connection.answer(Nothing())
         case UbiquityControl.ClaimRequest.verb: connection.answer(try await claim(try decode(line), connection))
+        case ReleaseClaimsRequest.verb:
+            await broker.releaseAll(of: PartyID(number: connection.id))
+            connection.answer(Nothing())
         case ClaimsRequest.verb: connection.answer(await claims())
         case PolicyRequest.verb: connection.answer(try await policyRules())
         case SetPolicyRequest.verb:

@@ -25,16 +25,29 @@ extension ContainerEngine {
             }
         }
         var outcomes = await evict(items, coming, patientUntil: end)
-        let changed = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
-        let whole = items.filter { coming.contains($0.state.key) && changed.contains($0.path) }
-        guard !whole.isEmpty else { return outcomes }
-        // The last of their content came just before it would have been given up, and is not recorded.
-        for item in whole { await host.filler.ended(item.state.key) }
-        recordFilled()
-        let paths = Set(whole.map(\.path))
-        outcomes.removeAll { paths.contains($0.path) }
-        let again = paths.flatMap { (try? walk($0)) ?? [] }.filter { $0.state.kind == .file }
-        return await outcomes + evict(again, [], patientUntil: end)
+        var looked = items
+        while true {
+            let changed = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
+            let whole = looked.filter { changed.contains($0.path) && isAsSynced($0) }
+            guard !whole.isEmpty else { return outcomes }
+            // The last of their content came just before it would have been given up, and is not recorded.
+            for item in whole { await host.filler.ended(item.state.key) }
+            drainChanges()
+            recordFilled()
+            let paths = Set(whole.map(\.path))
+            outcomes.removeAll { paths.contains($0.path) }
+            looked = paths.flatMap { (try? walk($0)) ?? [] }.filter { $0.state.kind == .file }
+            outcomes += await evict(looked, host.filler.coming(), patientUntil: end)
+            guard ContinuousClock.now < end else { return outcomes }
+            try? await Task.sleep(for: Self.closingTime / 30)
+        }
+    }
+
+    /// Whether a file has what was last written down of it but for its change time, which moves when its content comes: no program
+    /// has changed it, as far as that can be seen.
+    private func isAsSynced(_ item: Resolved) -> Bool {
+        guard item.state.kind == .file, let local = item.row?.local else { return false }
+        return local.key == item.state.key && local.size == item.state.size && local.modified == item.state.modified
     }
 
     /// - Parameter coming: files that are dataless, and of which content is on its way.

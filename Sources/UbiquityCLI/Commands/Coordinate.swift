@@ -57,7 +57,7 @@ struct Coordinate: ParsableCommand {
             )
         )
         let code = try ForegroundCommand.run(words, adding: variables(grant))
-        if client.isLost {
+        do throws(ControlError) { _ = try client.send(ReleaseClaimsRequest()) } catch {
             Terminal.complain("coordinate: the device service ended while the command ran: the claims were lost")
         }
         throw CommandExit(code: code)

@@ -56,7 +56,6 @@ final class ControlClientBox {
     init(_ home: HomeDirectories) throws(ControlError) { client = try ControlClient(home) }
 
     var servicePID: Int32 { client.servicePID }
-    var isLost: Bool { client.isLost() }
 
     /// Sends a request, shows how far it is, and waits for its answer.
     func send<Request: ControlRequest>(_ request: Request) throws(ControlError) -> Request.Answer {

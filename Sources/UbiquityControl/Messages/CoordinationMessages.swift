@@ -1,4 +1,4 @@
-/// Asks for claims, all or none. They are held until the connection closes.
+/// Asks for claims, all or none. They are held until ``ReleaseClaimsRequest`` or the connection's end.
 package struct ClaimRequest: ControlRequest {
     package static var verb: String { "claim" }
 
@@ -41,6 +41,14 @@ package struct ClaimRequest: ControlRequest {
         self.outer = outer
         self.program = program
     }
+}
+
+/// Gives up what the connection holds: with the answer nothing waits for it any more. The end of the connection does as well,
+/// but a moment after whoever held it is gone, and what is done next would still meet it.
+package struct ReleaseClaimsRequest: ControlRequest {
+    package typealias Answer = Nothing
+    package static var verb: String { "release" }
+    package init() {}
 }
 
 /// Who holds claims and who waits.
