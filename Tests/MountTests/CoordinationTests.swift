@@ -167,9 +167,14 @@ extension MountTests {
         @Test func `what was claimed is free when coordinate has ended`() async throws {
             try await withSite { site in
                 let a = try device(site)
+                // The service is slow to hear what happens on its socket.
+                let delay = ["-e", "trace=recvmsg", "-e", "inject=recvmsg:delay_enter=30000"]
+                let slow = try geteuid() == 0 ? site.startTracing(a.servicePID(), delay) : nil
                 // From one process to the next without anything between: a change of what is claimed is refused at once.
                 let once = "$UBIQUITY coordinate --write f.txt --read g.txt -- true; mv f.txt h.txt; mv h.txt f.txt"
-                try a.shell("for i in $(seq 30); do \(once); done")
+                try a.shell("for i in $(seq 10); do \(once); done")
+                slow?.send(SIGINT)
+                _ = try slow?.wait(.seconds(20))
             }
         }
 
