@@ -349,6 +349,8 @@ extension Synchronizer {
             // What lies in it may be items' of the folder for which it was taken.
             let goesOnAsAnother = candidate.synced == nil || candidate.remote?.isDeleted ?? true
             if goesOnAsAnother { foldersToScan.insert(state.key) }
+            // Rules that named what lies in it may do so no more.
+            tracker.ignoring.changed.insert(state.key)
         }
         tracker.moves[state.key] = place
         tracker.aspects[place, default: []].formUnion([.entry, .content])

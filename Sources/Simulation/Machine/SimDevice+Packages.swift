@@ -59,11 +59,23 @@ extension SimDevice {
         for element in machine.disk.files(of: number) {
             guard let inode = machine.disk[element.number] else { continue }
             if let placeholder = inode.placeholder {
-                let whole = try await request { try $0.tokens(of: placeholder.revision) }
-                guard let part = placeholder.part(of: whole) else {
+                let (whole, absence) = try await request { cloud in
+                    let tokens = try cloud.tokens(of: placeholder.revision)
+                    return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
+                }
+                if let part = placeholder.part(of: whole) {
+                    tokens += part
+                } else if placeholder.offset == nil, absence != nil {
+                    // Nobody will ever have it, and with it the package could not be sent.
+                    if machine.disk.entry(element.place) == element.number,
+                        machine.disk[element.number]?.placeholder == placeholder
+                    {
+                        machine.disk.unlink(element.place, machine.timeOfDay)
+                    }
+                    return .failure(.changed)
+                } else {
                     return .failure(.unreadable("the content of a file in it is not here"))
                 }
-                tokens += part
             } else {
                 tokens += inode.tokens
                 here.formUnion(inode.tokens)

@@ -97,8 +97,10 @@ struct SimPlan {
 
     private mutating func addPackages(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        // Only where it is chosen: what becomes of packages is not yet right in all worlds.
-        for _ in 0..<(Self.count(of: .packages, drawn: 0, settings) * (4 + random.below(24))) {
+        var copy = random
+        var lot = copy.split()
+        let drawn = lot.happens(20) ? 1 : 0
+        for _ in 0..<(Self.count(of: .packages, drawn: drawn, settings) * (4 + random.below(24))) {
             let moment = Duration.milliseconds(random.below(random.happens(30) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .package(random.split())))
         }

@@ -61,7 +61,7 @@ extension ContainerEngine {
         for item in items {
             if item.state.kind == .package {
                 outcomes.append(await evictPackage(item))
-            } else if item.state.isDataless, !coming.contains(item.state.key), !isPartlyHere(item) {
+            } else if item.state.isDataless, !coming.contains(item.state.key), !isPartlyHere(item.place) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: nil, isTemporary: false))
             } else if let (reason, isTemporary) = refusal(item) {
                 outcomes.append(EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary))
@@ -86,11 +86,11 @@ extension ContainerEngine {
     private static let closingTime = Duration.milliseconds(300)
 
     /// Whether a dataless file takes more room on the disk than its attributes may.
-    private func isPartlyHere(_ item: Resolved) -> Bool {
-        guard let folder = try? replica.tree.openFolder(key: item.place.folder) else { return false }
+    func isPartlyHere(_ place: LocalPlace) -> Bool {
+        guard let folder = try? replica.tree.openFolder(key: place.folder) else { return false }
         var status = clinux_status()
         let descriptor = folder.raw
-        guard item.place.name.withCString({ clinux_status_at(descriptor, $0, &status) }) == 0 else { return false }
+        guard place.name.withCString({ clinux_status_at(descriptor, $0, &status) }) == 0 else { return false }
         return status.blocks > 8
     }
 

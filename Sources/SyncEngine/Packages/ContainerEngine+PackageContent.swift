@@ -11,10 +11,10 @@ extension ContainerEngine {
     /// Files of a package on their way at the same time.
     private static let width = 8
 
-    /// What lies in a package at a place, and where; `nil` if there is none.
-    private func tree(of place: LocalPlace) async throws -> PackageTree? {
+    /// What lies in a package at a place, and where.
+    func tree(of place: LocalPlace) async throws(FillError) -> PackageTree {
         let replica = replica
-        return try await BlockingPool.shared.run {
+        return try await onDisk {
             let folder = try replica.tree.openFolder(key: place.folder)
             let opened = try replica.tree.openAny(in: folder.raw, place.name)
             let tree = try PackageTree(folder: opened.raw)
@@ -29,7 +29,7 @@ extension ContainerEngine {
         }
     }
 
-    private func folders(of tree: PackageTree) -> [ItemPath: InodeKey] {
+    func folders(of tree: PackageTree) -> [ItemPath: InodeKey] {
         var keys: [ItemPath: InodeKey] = [.root: tree.state.key]
         for entry in tree.entries where entry.state.kind == .folder { keys[entry.element.path] = entry.state.key }
         return keys
@@ -38,9 +38,8 @@ extension ContainerEngine {
     // MARK: Bringing
 
     func bringPackageHere(_ place: LocalPlace) async -> FillError? {
-        let tree: PackageTree?
-        do { tree = try await self.tree(of: place) } catch { return .system((error as? Errno) ?? .ioError) }
-        guard let tree else { return .system(.stale) }
+        let tree: PackageTree
+        do throws(FillError) { tree = try await self.tree(of: place) } catch { return error }
         let folders = folders(of: tree)
         var failure: FillError?
         await withTaskGroup(of: FillError?.self) { tasks in
@@ -123,9 +122,8 @@ extension ContainerEngine {
         } catch { return refused(Self.unconfirmed) }
         do {
             let index = try await packageIndex(of: file)
-            guard let tree = try await tree(of: item.place), row.local?.describes(tree.state) == true,
-                tree.index == index
-            else { return refused(Self.changed) }
+            let tree = try await tree(of: item.place)
+            guard row.local?.describes(tree.state) == true, tree.index == index else { return refused(Self.changed) }
             let offsets = Dictionary(index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
             let folders = folders(of: tree)
             for entry in tree.entries
@@ -188,9 +186,8 @@ extension ContainerEngine {
             let mount, let place = tracker.currentPlace(of: local.key) ?? (try? tracker.localPlace(of: row)) ?? nil
         else { return }
         do {
-            guard let tree = try await tree(of: place), local.describes(tree.state),
-                tree.index.contentSize == file.size
-            else { return }
+            let tree = try await tree(of: place)
+            guard local.describes(tree.state), tree.index.contentSize == file.size else { return }
             let offsets = Dictionary(tree.index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
             let folders = folders(of: tree)
             for entry in tree.entries {

@@ -74,16 +74,18 @@ extension ContainerEngine {
         guard package.state.lacksContent, let facts = package.state.facts, facts.datalessElements > 0 else {
             return DatalessParts()
         }
-        let (replica, place) = (replica, package.place)
         do throws(FillError) {
-            let placeholders = try await onDisk {
-                let folder = try replica.tree.openFolder(key: place.folder)
-                let opened = try replica.tree.openAny(in: folder.raw, place.name)
-                return try PackageTree(folder: opened.raw).entries.compactMap { entry in
+            let tree = try await tree(of: package.place)
+            let (parts, lost) = try await downloader.chunks(
+                of: tree.entries.compactMap { entry in
                     entry.state.placeholder.map { (placeholder: $0, key: entry.state.key) }
                 }
+            )
+            guard lost.isEmpty else {
+                try await takeOut(lost, of: package.place, tree)
+                throw .system(.stale)
             }
-            return try await downloader.chunks(of: placeholders)
+            return parts
         } catch {
             switch error {
             case .system(.stale), .system(.noSuchFileOrDirectory): throw .changed
@@ -91,6 +93,26 @@ extension ContainerEngine {
             case .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
                 throw .unreadable("the content of a file in it is not here: \(error)")
             }
+        }
+    }
+
+    /// Files that stand for a content that nobody has, and nobody ever will: what was only announced, was moved into a package and never
+    /// sent. With them a package could not be sent, whatever is written in it. Not a byte of them is here either.
+    private func takeOut(_ lost: Set<InodeKey>, of place: LocalPlace, _ tree: PackageTree) async throws(FillError) {
+        guard let path = path(of: place) else { return }
+        let folders = folders(of: tree)
+        for entry in tree.entries where lost.contains(entry.state.key) {
+            guard let parent = folders[entry.element.path.parent], let name = entry.element.path.last else { continue }
+            let shown = entry.element.path.names.reduce(path) { $0.appending($1) }
+            guard !isPartlyHere(LocalPlace(folder: parent, name: name)) else { throw .gone }
+            let act = Mutation.remove(
+                parent: parent,
+                name: name,
+                expecting: LocalEvidence(entry.state),
+                isFolder: false
+            )
+            guard case .success? = await synchronizer.device.perform(act, at: shown) else { continue }
+            logger.warning("taken out of a package: nobody has its content", metadata: ["path": "\(shown)"])
         }
     }
 

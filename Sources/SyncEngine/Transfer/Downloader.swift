@@ -149,25 +149,43 @@ struct Downloader: Sendable {
 
     // MARK: Packages
 
-    /// The chunks of files in a package whose content is not here: the cloud has them.
+    /// The chunks of files in a package whose content is not here: the cloud has them. Of what was an item until it was moved there it may
+    /// be that nobody has it.
     func chunks(
         of placeholders: [(placeholder: Placeholder, key: InodeKey)]
-    ) async throws(FillError) -> DatalessParts {
+    ) async throws(FillError) -> (parts: DatalessParts, lost: Set<InodeKey>) {
         var parts = DatalessParts()
+        var lost: Set<InodeKey> = []
         var known: [RevisionID: PackageChunks] = [:]
         for (placeholder, key) in placeholders {
             let revision = placeholder.revision
+            let isPart = placeholder.offset != nil
             if known[revision] == nil {
-                let source = try await source(of: revision, key, isPart: placeholder.offset != nil)
-                guard let manifest = source.manifest else { throw .unsent(author: source.author) }
-                known[revision] = PackageChunks(manifest)
+                do throws(FillError) {
+                    known[revision] = PackageChunks(try await sentManifest(revision, key, isPart: isPart))
+                } catch {
+                    guard !isPart else { throw error }
+                    switch error {
+                    case .withdrawn, .superseded, .authorGone: lost.insert(key)
+                    // Whose it was may have been forgotten here, while the cloud has it.
+                    case .gone, .cloud, .system, .corrupted, .unsent, .wouldWait: throw error
+                    }
+                    continue
+                }
             }
             guard let part = known[revision]?.part(from: placeholder.offset ?? 0, size: placeholder.size) else {
                 throw .corrupted("what a file stands for is not in the revision that it is of")
             }
             parts.add(placeholder, part)
         }
-        return parts
+        return (parts, lost)
+    }
+
+    private func sentManifest(_ revision: RevisionID, _ key: InodeKey, isPart: Bool) async throws(FillError) -> Manifest
+    {
+        let source = try await source(of: revision, key, isPart: isPart)
+        if let manifest = source.manifest { return manifest }
+        throw try await isGone(author: source.author) ? .authorGone(source.author) : .unsent(author: source.author)
     }
 
     /// What a package is made of, which is the beginning of its content.
