@@ -67,6 +67,13 @@ extension MountTests {
                 result = try b.run("download", path)
                 #expect(result.code == 1 && result.errors.contains(author), "\(result)")
                 #expect(try b.names() == ["big.bin"])
+
+                // Nor does a package wait for it that it was moved into.
+                try b.shell("mkdir P.rtfd; echo 1 > P.rtfd/text; mv big.bin P.rtfd")
+                try b.sync()
+                #expect(try b.names() == ["P.rtfd"])
+                #expect(try b.names("P.rtfd") == ["text"])
+                #expect(try b.state(of: "P.rtfd") == "current")
             }
         }
     }

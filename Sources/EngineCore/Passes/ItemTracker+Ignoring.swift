@@ -124,7 +124,9 @@ extension ItemTracker {
         let wasMoved =
             try (state.kind == .folder || state.linkCount == 1)
             && movedItem(state, to: place, nameIsTaken: false) != nil
-        if wasMoved || state.isDataless {
+        // A folder that has become a package there was another item until then, which leaves the cloud.
+        let wasFolder = try state.kind == .package && knownItem(of: state.key) != nil
+        if wasMoved || wasFolder || state.isDataless {
             try need(place.folder, pass)
             pass.verdicts[work] = .again
             return

@@ -46,7 +46,7 @@ extension ItemTracker {
             }
             let candidate = pass.candidate(row.id, work)
             candidate.synced = row
-            if state.lacksContent {
+            if state.lacksContent, try !neverComes(state, row) {
                 isWhole = false
                 if !settleAbsent(place, state, row, candidate) { bringWhole(place, state, candidate) }
                 continue
@@ -62,6 +62,15 @@ extension ItemTracker {
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
         return isWhole
+    }
+
+    /// Whether an announced file's author is no device of the account any more: there is nothing to wait for, and nothing that the cloud
+    /// could lose.
+    private func neverComes(_ state: LocalState, _ row: SyncedItem) throws -> Bool {
+        guard isAbsent(state.key), absences[state.key] == .gone, let remote = try view.remote(row.id) else {
+            return false
+        }
+        return remote.isAnnounced && !remote.isDeleted && remote.content.revision == state.placeholder?.revision
     }
 
     /// Nobody will ever bring the content of a file that leaves: it goes with what follows that, if anything does.

@@ -15,6 +15,8 @@ extension Synchronizer {
             }
             return false
         }
+        // Should it turn up elsewhere as an item's folder, or the package be none by then, nobody tells again of what changed in it.
+        foldersToScan.insert(change.parent)
         // What was an item until it was moved here is looked at where it is.
         if let from, from == nil { return false }
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {

@@ -247,7 +247,8 @@ extension SimDevice {
                 if outcome != .here { failure = failure ?? outcome }
             }
             synchronizer.tracker.fetching.remove(key)
-            look(atPackageOf: key)
+            // Who waits for all of it does not ask again because a part could not be had.
+            if failure == nil { look(atPackageOf: key) } else { noteContent(ofPackage: key) }
             guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return }
             guard case .absent(let absence)? = failure else { return }
             let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
@@ -266,6 +267,13 @@ extension SimDevice {
 
     /// Writes down whether all of a package is here, and who waits for that looks.
     func look(atPackageOf key: InodeKey) {
+        noteContent(ofPackage: key)
+        for work in (synchronizer.tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() {
+            synchronizer.handle(.woken(work))
+        }
+    }
+
+    private func noteContent(ofPackage key: InodeKey) {
         for var row in machine.database.synced(key: key) where row.content.kind == .package {
             guard let local = row.local, let place = synchronizer.tracker.currentPlace(of: key),
                 let number = machine.disk.entry(place), let state = seen(number, place.name), state.kind == .package,
@@ -273,9 +281,6 @@ extension SimDevice {
             else { continue }
             row.local = LocalEvidence(state)
             machine.database.apply(SyncedChanges(upserts: [row]))
-        }
-        for work in (synchronizer.tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() {
-            synchronizer.handle(.woken(work))
         }
     }
 
