@@ -532,6 +532,8 @@ extension Synchronizer {
     /// Nothing comes into what is, or lies in, a package by now: the folder is about to leave the cloud, or to come back without what was in it.
     func localFolder(of item: ItemID, _ pass: Pass) -> InodeKey? {
         guard let key = folder(of: item, pass) else { return nil }
+        // Whoever learnt where folders are has not looked into packages: one that is nowhere may lie in one.
+        guard key == device.rootKey || device.place(ofFolder: key) != nil else { return nil }
         // What cannot be told now is tried again.
         do { return try device.package(around: key) == nil ? key : nil } catch { return nil }
     }
