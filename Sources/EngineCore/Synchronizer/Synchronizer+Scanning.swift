@@ -17,8 +17,11 @@ extension Synchronizer {
     func lookIntoFolders(_ pass: Pass) {
         guard !foldersToScan.isEmpty else { return }
         for candidate in pass.all where candidate.verdict == nil {
-            guard let key = candidate.found?.state.key, foldersToScan.contains(key) else { continue }
-            if !isScanned(key, candidate.id) { candidate.verdict = .failed }
+            // What lies in a package is no item, however it was taken for a folder before.
+            guard let state = candidate.found?.state, state.kind != .package, foldersToScan.contains(state.key) else {
+                continue
+            }
+            if !isScanned(state.key, candidate.id) { candidate.verdict = .failed }
         }
         // What stays here is no candidate: what lies in it may be wanted all the same.
         for key in pass.unsentFolders.sorted() where foldersToScan.contains(key) { _ = isScanned(key, nil) }
