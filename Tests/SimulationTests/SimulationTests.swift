@@ -322,6 +322,14 @@ import Testing
             steps: [0, 2, 3, 6, 7, 11, 13, 14, 17, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 33, 34, 36, 37, 40],
             moreFaults: [.packages]
         ),
+        // A folder was moved out of another one before that became a package: what was in it left the cloud too.
+        Story(seed: 1_000_385_612, steps: [54, 62, 64, 65], moreFaults: [.packages]),
+        // An announced file was exchanged with one in a package: what came to its place waited for it to be an item again.
+        Story(
+            seed: 1_000_108_042,
+            steps: [0, 2, 4, 6, 9, 16, 17, 20, 22, 23, 27, 37, 38, 39, 40, 41],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

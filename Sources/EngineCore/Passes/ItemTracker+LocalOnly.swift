@@ -126,12 +126,20 @@ extension ItemTracker {
     }
 
     private func collectChildrenLeaving(_ folder: ItemID, _ work: Work, into pass: Pass) throws {
-        for row in try view.syncedChildren(of: folder) {
+        for row in try view.syncedChildren(of: folder) where try !hasGoneElsewhere(row) {
             let candidate = pass.candidate(row.id, work)
             candidate.synced = row
             candidate.remote = try view.remote(row.id)
             candidate.deletionIsProven = true
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
+    }
+
+    /// It was moved out of what leaves, and goes on where it is by now.
+    private func hasGoneElsewhere(_ row: SyncedItem) throws -> Bool {
+        guard let key = row.local?.key, let place = currentPlace(of: key), try view.observe(place)?.key == key,
+            let folder = folderKey(of: row.place.parent), place != LocalPlace(folder: folder, name: row.place.name)
+        else { return false }
+        return try view.package(around: place.folder) == nil && localOnlyReason(at: place) == nil
     }
 }

@@ -215,7 +215,8 @@ extension ItemTracker {
     /// Where an item is that has its id, and no row yet.
     private func newPlace(of item: ItemID) throws -> LocalPlace? {
         guard let key = newItems.key(of: item), let place = currentPlace(of: key) ?? newItems.place(of: key),
-            try view.observe(place)?.key == key
+            // In a package it is none any more.
+            try view.observe(place)?.key == key, try view.package(around: place.folder) == nil
         else { return nil }
         return place
     }
