@@ -30,16 +30,15 @@ extension ContainerEngine {
         let last = ContinuousClock.now + Self.closingTime
         while true {
             let changed = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
-            let whole = looked.filter { changed.contains($0.path) && isAsSynced($0) }
-            guard !whole.isEmpty else { return outcomes }
-            // The last of their content came just before it would have been given up, and is not recorded; or a pass that had seen them
-            // before has just written its rows, and has still to put them right.
-            for item in whole { await host.filler.ended(item.state.key) }
+            // The last of their content came just before it would have been given up: that is not recorded, or they were seen while they
+            // became whole, or a pass that had seen them before has just written its rows, and has still to put them right.
+            for item in looked where changed.contains(item.path) { await host.filler.ended(item.state.key) }
             drainChanges()
             recordFilled()
-            let paths = Set(whole.map(\.path))
+            looked = changed.flatMap { (try? walk($0)) ?? [] }.filter(isAsSynced)
+            guard !looked.isEmpty else { return outcomes }
+            let paths = Set(looked.map(\.path))
             outcomes.removeAll { paths.contains($0.path) }
-            looked = paths.flatMap { (try? walk($0)) ?? [] }.filter { $0.state.kind == .file }
             outcomes += await evict(looked, host.filler.coming(), patientUntil: last)
             guard ContinuousClock.now < last else { return outcomes }
             try? await Task.sleep(for: Self.closingTime / 30)
