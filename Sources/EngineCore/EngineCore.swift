@@ -97,6 +97,8 @@ package struct EngineCore: Sendable {
     private var changedMeanwhile: [Work: Bool] = [:]
     /// What it would have waited for came while a pass had it.
     private var wokenMeanwhile: Set<Work> = []
+    /// Somebody who wants all of it tried anew came while a pass was running: why something cannot be done may have been said before.
+    private var wasHurriedMeanwhile = false
     private var transferring: Set<Work> = []
     /// Transfers that ended before the pass that had begun them.
     private var endedEarly: [Work: Verdict] = [:]
@@ -203,6 +205,7 @@ package struct EngineCore: Sendable {
             inPass.removeAll()
             orderInPass.removeAll()
             wokenMeanwhile.removeAll()
+            wasHurriedMeanwhile = false
         case .transferEnded(let work, let verdict):
             if transferring.remove(work) != nil {
                 finish(work, verdict, at: now)
@@ -232,6 +235,7 @@ package struct EngineCore: Sendable {
             for key in parked.sorted() { queue.set(key, readyAt: now) }
             parked.removeAll()
             rhythm.removeAll()
+            wasHurriedMeanwhile = !inPass.isEmpty
         }
         effects.append(contentsOf: proceed(at: now))
         return effects
@@ -319,7 +323,7 @@ package struct EngineCore: Sendable {
                 count <= Self.repeatLimit ? .zero : Duration.milliseconds(10) * (1 << min(count - Self.repeatLimit, 10))
             queue.set(work, readyAt: now + delay)
         case .later, .parked:
-            if wokenMeanwhile.contains(work) {
+            if wasHurriedMeanwhile || wokenMeanwhile.contains(work) {
                 queue.set(work, readyAt: now)
             } else if case .later(let delay) = verdict {
                 queue.set(work, readyAt: now + delay)
@@ -329,7 +333,8 @@ package struct EngineCore: Sendable {
         case .failed:
             let count = (failures[work] ?? 0) + 1
             failures[work] = count
-            queue.set(work, readyAt: now + min(.seconds(300), .milliseconds(500) * (1 << min(count - 1, 10))))
+            let delay = Duration.milliseconds(500) * (1 << min(count - 1, 10))
+            queue.set(work, readyAt: wasHurriedMeanwhile ? now : now + min(.seconds(300), delay))
         case .transferring:
             if let ended = endedEarly.removeValue(forKey: work) { return finish(work, ended, at: now) }
             transferring.insert(work)

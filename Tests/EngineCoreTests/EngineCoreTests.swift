@@ -76,6 +76,20 @@ import UbiquityModel
         #expect(core.isWaiting(.place(place)) == (verdict != .parked))
     }
 
+    /// `sync` said that all was in the cloud: it had forgotten why something was refused, and nobody said so again.
+    @Test(arguments: [EngineCore.Verdict.parked, .failed, .later(.seconds(1000))])
+    func `somebody who wants all tried anew while a pass runs has what it puts away tried once more`(
+        verdict: EngineCore.Verdict
+    ) {
+        var core = liveCore()
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
+        _ = core.handle(.timer, at: later)
+        _ = core.handle(.hurried, at: later)
+        #expect(core.handle(.passEnded([.place(place): verdict]), at: later) == [.runPass([.place(place)])])
+        // Only once.
+        #expect(!core.handle(.passEnded([.place(place): verdict]), at: later).contains(.runPass([.place(place)])))
+    }
+
     /// It did when all that had been sent lately was looked through for each.
     @Test(.timeLimit(.minutes(1)))
     func `to send many files in a row does not take longer for each`() throws {
