@@ -74,8 +74,8 @@ class Meter:
     """Counts from its beginning until the peer rests again: bytes on each link, processor time, memory."""
 
     def __init__(self, peer, new_bytes=0):
-        """`new_bytes`: about what all files that come into being need of memory."""
-        self.peer, self.site, self.new_bytes = peer, peer.site, new_bytes
+        """`new_bytes`: about what all large files that come into being need of memory."""
+        self.peer, self.site, self.new_bytes = peer, peer.site, new_bytes + 512 * MEBIBYTE
 
     def __enter__(self):
         self.site.rest()
@@ -311,8 +311,7 @@ def touch_memory(count):
 
     The host takes back what is free, and gives it again when it is touched. On some that takes several times as long as the whole
     transfer, and whether a peer meets it depends on what the one before it has left free."""
-    if count > 0:
-        mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
+    mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 def now_if(right):
