@@ -143,6 +143,7 @@ package actor ContainerEngine {
             filler: filler,
             populator: populator,
             listing: listing,
+            readAhead: readAhead,
             watch: contentWatch
         )
         self.relay = relay

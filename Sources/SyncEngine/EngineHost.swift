@@ -29,6 +29,7 @@ package final class EngineHost: Sendable {
     package let filler: ContentFiller
     private let populator: Populator
     private let listing: FirstListing
+    private let readAhead: ReadAhead
     private let watch: ContentWatch
 
     init(
@@ -36,12 +37,14 @@ package final class EngineHost: Sendable {
         filler: ContentFiller,
         populator: Populator,
         listing: FirstListing,
+        readAhead: ReadAhead,
         watch: ContentWatch
     ) {
         self.replica = replica
         self.filler = filler
         self.populator = populator
         self.listing = listing
+        self.readAhead = readAhead
         self.watch = watch
     }
 
@@ -215,7 +218,10 @@ package final class EngineHost: Sendable {
         watch.used(key)
     }
 
-    package func used(_ key: InodeKey) { watch.used(key) }
+    package func used(_ key: InodeKey) {
+        watch.used(key)
+        readAhead.used(key)
+    }
 
     package func itemAttribute(
         _ name: ItemAttributeName,

@@ -46,4 +46,23 @@ struct ReadingWalkTests {
         let folders = [folder, folder, folder, folder, other, third, folder, other]
         #expect(windows(folders) == [0, 32, 64, 128, 64, 32, 0, 0])
     }
+
+    @Test
+    func `who reads what was brought gets as many in the next folder, and more before they are missed`() {
+        var walk = ReadingWalk()
+        var now = Instant.start
+        func later() -> Instant {
+            now = now + .milliseconds(1)
+            return now
+        }
+        #expect(walk.readMost(of: folder, at: later()) == 0)
+        #expect([0, 32].map { _ in walk.missed(in: folder, at: later()) } == [0, 32])
+        #expect(walk.readMost(of: folder, at: later()) == 64)
+        #expect(walk.missed(in: other, at: later(), isRead: true) == 64)
+        // What was read of another folder says nothing of this one.
+        #expect(walk.readMost(of: folder, at: later()) == 0)
+        #expect(walk.missed(in: third, at: later(), isRead: false) == 32)
+        now = now + .seconds(3)
+        #expect(walk.readMost(of: third, at: now) == 0)
+    }
 }

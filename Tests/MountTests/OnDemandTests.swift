@@ -227,6 +227,31 @@ extension MountTests {
             }
         }
 
+        @Test
+        func
+            `who reads folder after folder gets what is in the next one with its first file; who turns to single files does not`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell(
+                    "for d in $(seq 8); do mkdir d$d; for f in $(seq 12); do head -c 5000 /dev/urandom > d$d/f$f; done; done"
+                )
+                try a.sync()
+                try b.sync()
+                try b.succeed("evict", b.mountPoint)
+                try b.shell("for d in 1 2 3 4 5; do cat d$d/* > /dev/null; done; cat d6/f1 > /dev/null")
+                try eventually("the others come") {
+                    try (2...12).allSatisfy { try b.state(of: "d6/f\($0)") == "current" }
+                }
+                // Nobody reads those: it ends.
+                try b.shell("cat d7/f1 d8/f1 > /dev/null")
+                try b.sync()
+                #expect(try (2...12).allSatisfy { try b.state(of: "d8/f\($0)") == "dataless" })
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+            }
+        }
+
         @Test func `who reads small new files as they come gets some of the next ones whole, and never all of them`()
             async throws
         {
