@@ -330,6 +330,30 @@ import Testing
             steps: [0, 2, 4, 6, 9, 16, 17, 20, 22, 23, 27, 37, 38, 39, 40, 41],
             moreFaults: [.packages]
         ),
+        // Announced with another size than it had when it was sent, and moved into a package meanwhile.
+        Story(
+            seed: 510_451,
+            steps: [0, 1, 3, 7, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 31, 32, 33, 42, 43, 44],
+            moreFaults: [.packages]
+        ),
+        // What could not be had of a package stood for another content by then: nobody asked again.
+        Story(
+            seed: 500_570,
+            steps: [
+                2, 5, 6, 8, 12, 13, 14, 18, 19, 20, 21, 22, 23, 24, 26, 28, 30, 31, 33, 34, 35, 36, 37, 38, 39, 42, 43,
+                48, 52, 54, 55, 56, 57, 58, 59, 148, 153,
+            ],
+            moreFaults: [.packages]
+        ),
+        // The same, where it was taken away: nobody would ever have it.
+        Story(
+            seed: 1_000_174_989,
+            steps: [
+                0, 4, 12, 13, 14, 17, 19, 20, 21, 25, 26, 27, 28, 29, 31, 33, 34, 35, 40, 41, 43, 44, 45, 46, 49, 53,
+                54, 55, 58, 59, 62, 63, 68, 71, 72, 73, 74, 75, 77, 78,
+            ],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

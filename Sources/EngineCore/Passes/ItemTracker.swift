@@ -62,7 +62,7 @@ package final class ItemTracker<View: DeviceView> {
     private var undeliverable: [InodeKey: Undeliverable] = [:]
     /// What the cloud has said of why they have none, also while it is asked for once more.
     private(set) var absences: [InodeKey: ContentAbsence] = [:]
-    /// Pages of the feed that have been written down.
+    /// Pages of the feed that have been written down, and other news after which a content may be had that could not be before.
     package private(set) var pageCount: UInt64 = 0
     /// The items whose content these files wait for, also when they go on without it.
     private(set) var owners: [InodeKey: Set<ItemID>] = [:]
@@ -96,6 +96,15 @@ package final class ItemTracker<View: DeviceView> {
         if let absence { absences[key] = absence }
         return (waitingForContent.removeValue(forKey: key) ?? []).sorted()
     }
+
+    /// It stands for another content than before: what is just being asked for says nothing of that.
+    package func noteOtherContent(_ key: InodeKey) {
+        noteDelivered(key)
+        pageCount += 1
+    }
+
+    /// Whether any content is asked for or waited for, or could not be had.
+    var asksForContents: Bool { !undeliverable.isEmpty || !waitingForContent.isEmpty || !fetching.isEmpty }
 
     package func noteDelivered(_ key: InodeKey) {
         undeliverable[key] = nil

@@ -238,6 +238,7 @@ extension Synchronizer {
             return
         }
         guard let state = result.state else { return }
+        noteOtherContent(at: found.place)
         let place = LocalPlace(folder: folder, name: target.name)
         if state.kind == .folder || state.kind == .package, isStill(state.key, at: place) {
             device.folders.move(state.key, parent: folder, name: target.name)
@@ -327,6 +328,7 @@ extension Synchronizer {
             )
         guard await performed(mutation, path, candidate, pass) else { return }
         hurryWhoWaits(for: found.place)
+        noteOtherContent(at: found.place)
         if candidate.synced == nil {
             logger.notice("a file whose content never came is taken away", metadata: ["path": "\(path)"])
         }
@@ -343,6 +345,7 @@ extension Synchronizer {
             return
         }
         guard let state = await perform(found.rename(to: place.name), path, candidate) else { return }
+        noteOtherContent(at: found.place)
         if state.kind == .package { device.folders.move(state.key, parent: place.folder, name: place.name) }
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: place.name)
@@ -389,6 +392,11 @@ extension Synchronizer {
         tracker.newItems.remove(found.state.key)
         // That inode has ended, and nothing goes on from it here.
         tracker.moves[found.state.key] = nil
+        // Who waited for its content need not: what is there now stands for another one.
+        for work in (tracker.waitingForContent.removeValue(forKey: found.state.key) ?? []).sorted() {
+            handle(.woken(work))
+        }
+        noteOtherContent(at: found.place)
         candidate.verdict = .again
     }
 

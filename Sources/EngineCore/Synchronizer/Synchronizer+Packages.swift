@@ -34,5 +34,20 @@ extension Synchronizer {
     private func noteChanged(_ package: LocalPlace) {
         tracker.editedAt[package] = device.wallClock
         noteWritten(package)
+        noteOtherContents(in: package)
+    }
+
+    /// Something in it stands for another content than before, or has gone: what could not be had of it, or was not there, is asked for
+    /// once more by whoever waits for all of it.
+    package func noteOtherContents(in package: LocalPlace) {
+        guard tracker.asksForContents, let key = (try? device.observe(package))??.key else { return }
+        tracker.noteOtherContent(key)
+        for work in (tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() { handle(.woken(work)) }
+    }
+
+    /// The same of the package in which a place is, if it is in one.
+    func noteOtherContent(at place: LocalPlace) {
+        guard tracker.asksForContents, let package = package(around: place.folder) else { return }
+        noteOtherContents(in: package)
     }
 }

@@ -63,6 +63,15 @@ extension SimDevice {
                     let tokens = try cloud.tokens(of: placeholder.revision)
                     return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
                 }
+                if let whole, placeholder.offset == nil, SimContent.size(of: whole) != placeholder.size {
+                    // It grew or shrank between its announcement and its sending.
+                    if machine.disk[element.number]?.placeholder == placeholder {
+                        machine.disk[element.number]?.placeholder?.size = SimContent.size(of: whole)
+                        machine.disk[element.number]?.changed = SimDisk.tick(machine.timeOfDay)
+                    }
+                    synchronizer.noteOtherContents(in: file.place)
+                    return .failure(.changed)
+                }
                 if let part = placeholder.part(of: whole) {
                     tokens += part
                 } else if placeholder.offset == nil, absence != nil {
@@ -72,6 +81,7 @@ extension SimDevice {
                     {
                         machine.disk.unlink(element.place, machine.timeOfDay)
                     }
+                    synchronizer.noteOtherContents(in: file.place)
                     return .failure(.changed)
                 } else {
                     return .failure(.unreadable("the content of a file in it is not here"))

@@ -76,13 +76,15 @@ extension ContainerEngine {
         }
         do throws(FillError) {
             let tree = try await tree(of: package.place)
-            let (parts, lost) = try await downloader.chunks(
+            let parts = try await downloader.chunks(
                 of: tree.entries.compactMap { entry in
                     entry.state.placeholder.map { (placeholder: $0, key: entry.state.key) }
                 }
             )
-            guard lost.isEmpty else {
-                try await takeOut(lost, of: package.place, tree)
+            guard parts.lost.isEmpty, parts.outgrown.isEmpty else {
+                try await takeOut(parts.lost, of: package.place, tree)
+                await fit(parts.outgrown, in: tree)
+                synchronizer.noteOtherContents(in: package.place)
                 throw .system(.stale)
             }
             return parts
@@ -113,6 +115,25 @@ extension ContainerEngine {
             )
             guard case .success? = await synchronizer.device.perform(act, at: shown) else { continue }
             logger.warning("taken out of a package: nobody has its content", metadata: ["path": "\(shown)"])
+        }
+    }
+
+    /// What was announced with another size than it has in the cloud gets that.
+    private func fit(_ sizes: [InodeKey: Int64], in tree: PackageTree) async {
+        let folders = folders(of: tree)
+        for entry in tree.entries {
+            guard let size = sizes[entry.state.key], var placeholder = entry.state.placeholder, let mount,
+                let parent = folders[entry.element.path.parent], let name = entry.element.path.last
+            else { continue }
+            placeholder.size = size
+            placeholder.generation = .random(in: .min ... .max)
+            let (evidence, fitting) = (LocalEvidence(entry.state), placeholder)
+            let result = await withCheckedContinuation { continuation in
+                mount.evict(in: parent, name, expecting: evidence, as: fitting) { continuation.resume(returning: $0) }
+            }
+            if case .failure(let why) = result {
+                logger.info("a placeholder keeps its old size for now", metadata: ["name": "\(name)", "why": "\(why)"])
+            }
         }
     }
 

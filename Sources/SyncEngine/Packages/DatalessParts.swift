@@ -14,6 +14,10 @@ struct DatalessParts: Sendable {
         }
     }
 
+    /// Files of which nobody has the content, and nobody ever will.
+    var lost: Set<InodeKey> = []
+    /// Files that stand for a content of another size than it was announced with, and its size.
+    var outgrown: [InodeKey: Int64] = [:]
     private var parts: [Key: ArraySlice<Manifest.Entry>] = [:]
 
     mutating func add(_ placeholder: Placeholder, _ part: ArraySlice<Manifest.Entry>) { parts[Key(placeholder)] = part }

@@ -6,6 +6,8 @@ struct PackageChunks: Sendable {
     private let entries: [Manifest.Entry]
     /// The entry that begins at an offset, and how many there are for the end.
     private let starts: [Int64: Int]
+    /// Of the whole content, in bytes.
+    let size: Int64
 
     init(_ manifest: Manifest) {
         entries = manifest.entries
@@ -18,6 +20,7 @@ struct PackageChunks: Sendable {
         }
         starts[offset] = entries.count
         self.starts = starts
+        size = offset
     }
 
     /// `nil` if no chunk begins, or ends, there.

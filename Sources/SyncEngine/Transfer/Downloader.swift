@@ -153,9 +153,8 @@ struct Downloader: Sendable {
     /// be that nobody has it.
     func chunks(
         of placeholders: [(placeholder: Placeholder, key: InodeKey)]
-    ) async throws(FillError) -> (parts: DatalessParts, lost: Set<InodeKey>) {
+    ) async throws(FillError) -> DatalessParts {
         var parts = DatalessParts()
-        var lost: Set<InodeKey> = []
         var known: [RevisionID: PackageChunks] = [:]
         for (placeholder, key) in placeholders {
             let revision = placeholder.revision
@@ -166,19 +165,24 @@ struct Downloader: Sendable {
                 } catch {
                     guard !isPart else { throw error }
                     switch error {
-                    case .withdrawn, .superseded, .authorGone: lost.insert(key)
+                    case .withdrawn, .superseded, .authorGone: parts.lost.insert(key)
                     // Whose it was may have been forgotten here, while the cloud has it.
                     case .gone, .cloud, .system, .corrupted, .unsent, .wouldWait: throw error
                     }
                     continue
                 }
             }
+            if !isPart, let size = known[revision]?.size, size != placeholder.size {
+                // It grew or shrank between its announcement and its sending.
+                parts.outgrown[key] = size
+                continue
+            }
             guard let part = known[revision]?.part(from: placeholder.offset ?? 0, size: placeholder.size) else {
                 throw .corrupted("what a file stands for is not in the revision that it is of")
             }
             parts.add(placeholder, part)
         }
-        return (parts, lost)
+        return parts
     }
 
     private func sentManifest(_ revision: RevisionID, _ key: InodeKey, isPart: Bool) async throws(FillError) -> Manifest
