@@ -330,6 +330,13 @@ import Testing
             steps: [0, 2, 4, 6, 9, 16, 17, 20, 22, 23, 27, 37, 38, 39, 40, 41],
             moreFaults: [.packages]
         ),
+        // What was sent without an answer took a second name here, which new rules ignore: nobody knew any more that it was an item.
+        Story(
+            seed: 3_000_836_839,
+            steps: [
+                0, 1, 5, 7, 8, 11, 12, 14, 15, 18, 20, 21, 24, 25, 26, 27, 28, 29, 30, 31, 68, 70, 71, 72, 74, 75,
+            ]
+        ),
         // Announced with another size than it had when it was sent, and moved into a package meanwhile.
         Story(
             seed: 510_451,

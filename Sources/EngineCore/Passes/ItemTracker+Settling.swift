@@ -102,7 +102,8 @@ extension ItemTracker {
         if let adopted = candidate.adoptedAs { view.settled(adopted, candidate.found?.state.key) }
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
-            if candidate.synced != nil || verdict == .sent { newItems.remove(key) }
+            // Not while no row leads to it: what was sent and not answered is only known by this.
+            if candidate.synced?.local != nil || verdict == .sent { newItems.remove(key) }
         }
         if !sentAs.isEmpty {
             sentAs = sentAs.filter { $0.value != candidate.item && $0.key != candidate.found?.state.key }

@@ -95,10 +95,17 @@ struct SimPlan {
         addPackages(SimRandom(seed: seed ^ 0x09AC_4A6E), machines, settings)
     }
 
+    /// In a random order of its own: what it decides is the same whether something else was asked for or drawn.
+    private static func lot(_ random: SimRandom, _ percent: Int) -> Bool {
+        var copy = random
+        var lot = copy.split()
+        return lot.happens(percent)
+    }
+
     private mutating func addPackages(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        // Only where it is chosen: one of 20,000 worlds with packages does not come to rest.
-        for _ in 0..<(Self.count(of: .packages, drawn: 0, settings) * (4 + random.below(24))) {
+        for _ in 0..<(Self.count(of: .packages, drawn: Self.lot(random, 20) ? 1 : 0, settings) * (4 + random.below(24)))
+        {
             let moment = Duration.milliseconds(random.below(random.happens(30) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .package(random.split())))
         }
@@ -107,9 +114,7 @@ struct SimPlan {
     /// In a random order of their own as well, which is the same whether they were asked for or drawn.
     private mutating func addRules(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        var copy = random
-        var lot = copy.split()
-        let drawn = lot.happens(20) ? 1 : 0
+        let drawn = Self.lot(random, 20) ? 1 : 0
         for _ in 0..<(Self.count(of: .rules, drawn: drawn, settings) * (1 + random.below(8))) {
             let moment = Duration.milliseconds(random.below(random.happens(50) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .rule(random.split())))
