@@ -103,7 +103,8 @@ extension ItemTracker {
         if let key = candidate.found?.state.key {
             if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
             // Not while no row leads to it: what was sent and not answered is only known by this.
-            if candidate.synced?.local != nil || verdict == .sent { newItems.remove(key) }
+            let hasRow = candidate.synced?.local != nil || pass.syncedRow(candidate.id) != nil
+            if hasRow || verdict == .sent { newItems.remove(key) }
         }
         if !sentAs.isEmpty {
             sentAs = sentAs.filter { $0.value != candidate.item && $0.key != candidate.found?.state.key }
