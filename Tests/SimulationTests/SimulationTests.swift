@@ -337,6 +337,10 @@ import Testing
                 0, 1, 5, 7, 8, 11, 12, 14, 15, 18, 20, 21, 24, 25, 26, 27, 28, 29, 30, 31, 68, 70, 71, 72, 74, 75,
             ]
         ),
+        // A new file, sent without an answer, was renamed in the cloud to the name of a new folder in which it lay by then.
+        Story(seed: 17_976_512_400_820, steps: [0, 1, 5, 6, 8, 10, 14, 16, 17, 19, 31]),
+        // An ignored folder goes on as the cloud's, found because of what lies in it: its mode was not compared.
+        Story(seed: 38_557_909_714_774, steps: [0, 1, 2, 7, 18, 19, 20, 24, 39, 40, 42, 43, 44, 50, 57, 64, 67]),
         // Announced with another size than it had when it was sent, and moved into a package meanwhile.
         Story(
             seed: 510_451,

@@ -231,8 +231,10 @@ extension ItemTracker {
             candidate.adoptedAs = rival
             candidate.verdict = .done
         } else {
-            // What differs besides the content is compared once more, now as one item.
+            // What differs besides the content is compared once more, now as one item. What is ignored may have been found on the way to
+            // something else, and that is all that would be looked at again.
             candidate.verdict = .again
+            if candidate.isIgnored { pass.lookAlsoAt.insert(found.place) }
         }
     }
 
