@@ -32,9 +32,14 @@ extension StateDatabase {
         }
     }
 
-    /// Bytes that are written down of a file which is partly here.
-    package func partBytes(of key: InodeKey) throws(ReplicaError) -> Int64 {
-        try reading { try $0.row(ContentTable.part, [.blob(key.bytes)]) { $0.integer(0) } ?? 0 }
+    /// Bytes that are written down of a file: those of its parts that are here, or all of them.
+    package func countedBytes(of key: InodeKey) throws(ReplicaError) -> Int64 {
+        try reading { database in
+            let sums = try [ContentTable.part, ContentTable.wholeOne].map { sql in
+                try database.row(sql, [.blob(key.bytes)]) { $0.integer(0) } ?? 0
+            }
+            return Sizes.sum(sums)
+        }
     }
 
     /// When programs last had files open. An earlier moment than the known one changes nothing.
@@ -103,6 +108,9 @@ private enum ContentTable {
     static let parts = "SELECT r.item, r.bytes, \(lastUse) \(isPart) ORDER BY \(lastUse), r.item LIMIT ?"
     static let firstWhole = "SELECT min(\(lastUse)) \(isWhole) AND \(lastUse) > ?"
     static let firstPart = "SELECT min(\(lastUse)) \(isPart) AND \(lastUse) > ?"
+    static let wholeOne = """
+        SELECT CAST(total(size) AS INTEGER) FROM synced WHERE inode = ? AND isDataless = 0 AND kind = \(ItemKind.file.rawValue)
+        """
     static let part = "SELECT CAST(total(r.bytes) AS INTEGER) \(isPart) AND s.inode = ?"
 
     static let missing = """

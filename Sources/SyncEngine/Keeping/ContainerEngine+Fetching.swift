@@ -268,10 +268,10 @@ extension ContainerEngine {
         keeping.room.diskBytes = seen.disk
     }
 
-    /// With what is just coming, which is not written down yet.
+    /// With what is just coming, which is not written down yet; or has come since it was asked for, and is.
     nonisolated static func localBytes(_ replica: Replica, _ parts: [(key: InodeKey, bytes: Int64)]) throws -> Int64 {
         try parts.reduce(try replica.database.localBytes()) { sum, part in
-            Sizes.sum(sum, max(0, part.bytes - (try replica.database.partBytes(of: part.key))))
+            Sizes.sum(sum, max(0, part.bytes - (try replica.database.countedBytes(of: part.key))))
         }
     }
 }
