@@ -393,9 +393,7 @@ extension Synchronizer {
         // That inode has ended, and nothing goes on from it here.
         tracker.moves[found.state.key] = nil
         // Who waited for its content need not: what is there now stands for another one.
-        for work in (tracker.waitingForContent.removeValue(forKey: found.state.key) ?? []).sorted() {
-            handle(.woken(work))
-        }
+        wakeWhoWaits(forContentOf: found.state.key)
         noteOtherContent(at: found.place)
         candidate.verdict = .again
     }

@@ -42,7 +42,7 @@ extension Synchronizer {
     package func noteOtherContents(in package: LocalPlace) {
         guard tracker.asksForContents, let key = (try? device.observe(package))??.key else { return }
         tracker.noteOtherContent(key)
-        for work in (tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() { handle(.woken(work)) }
+        wakeWhoWaits(forContentOf: key)
     }
 
     /// The same of the package in which a place is, if it is in one.

@@ -109,7 +109,7 @@ package final class Synchronizer<Device: EngineDevice> {
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
             lookAtMoved(key, deletedAt: place)
-            for work in (tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() { handle(.woken(work)) }
+            wakeWhoWaits(forContentOf: key)
         }
         if let replaced = change.replaced, device.isLogged(.inode(replaced)) { lookAtMoved(replaced, deletedAt: place) }
         if let from = change.movedFrom {
@@ -234,6 +234,11 @@ package final class Synchronizer<Device: EngineDevice> {
             current = row.place.parent
         }
         return ItemPath(names.reversed())
+    }
+
+    /// It has come, has gone, or is another one now.
+    func wakeWhoWaits(forContentOf key: InodeKey) {
+        for work in (tracker.waitingForContent.removeValue(forKey: key) ?? []).sorted() { handle(.woken(work)) }
     }
 
     func noteProblem(_ candidate: Candidate, _ reason: String) {

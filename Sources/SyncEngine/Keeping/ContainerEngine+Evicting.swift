@@ -29,13 +29,18 @@ extension ContainerEngine {
         // From here on: giving up many may have taken longer than that.
         let last = ContinuousClock.now + Self.closingTime
         while true {
-            let changed = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
+            let refused = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
+            // Not what is new, which may be much.
+            looked = looked.filter {
+                refused.contains($0.path) && ($0.row?.local?.isDataless ?? false || isAsSynced($0))
+            }
+            guard !looked.isEmpty else { return outcomes }
             // The last of their content came just before it would have been given up: that is not recorded, or they were seen while they
             // became whole, or a pass that had seen them before has just written its rows, and has still to put them right.
-            for item in looked where changed.contains(item.path) { await host.filler.ended(item.state.key) }
+            for item in looked { await host.filler.ended(item.state.key) }
             drainChanges()
             recordFilled()
-            looked = changed.flatMap { (try? walk($0)) ?? [] }.filter(isAsSynced)
+            looked = looked.flatMap { (try? walk($0.path)) ?? [] }.filter(isAsSynced)
             guard !looked.isEmpty else { return outcomes }
             let paths = Set(looked.map(\.path))
             outcomes.removeAll { paths.contains($0.path) }

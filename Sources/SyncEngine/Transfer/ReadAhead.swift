@@ -162,14 +162,18 @@ final class ReadAhead: Sendable {
             }
             let accepted = host.filler.beginAhead(found.map(\.file))
             defer { host.filler.endAhead(accepted) }
-            // After they are known to be coming, so that they are seen to be, or this is seen.
-            guard state.withLock({ $0.callings }) == callings else { return }
             let wanted = Set(accepted.map(ObjectIdentifier.init))
             let files = found.filter { wanted.contains(ObjectIdentifier($0.file)) }
             guard let first = files.first, let last = files.last else { return }
             let batch = Batch(Place(parent: place.parent, name: last.name), Set(files.map(\.file.key)), isAll: isAll)
-            state.withLock { $0.last = batch }
-            isCounting.store(true, ordering: .relaxed)
+            // After they are known to be coming, so that they are seen to be, or this is seen.
+            let isCalledOff = state.withLock { state in
+                guard state.callings == callings else { return true }
+                state.last = batch
+                isCounting.store(true, ordering: .relaxed)
+                return false
+            }
+            guard !isCalledOff else { return }
             let destination = JoinedContents(
                 files.map { one in
                     let missing = ChunkIndex(one.manifest).entries(
