@@ -229,9 +229,7 @@ package struct EngineCore: Sendable {
                 connection = .connecting
                 effects.append(.connect)
             }
-            for key in queue.keys.sorted() where failures[key] == nil || connection == .live {
-                queue.set(key, readyAt: now)
-            }
+            for key in queue.keys.sorted() where failures[key] == nil || connection == .live { tryNow(key, at: now) }
             for key in parked.sorted() { queue.set(key, readyAt: now) }
             parked.removeAll()
             rhythm.removeAll()
@@ -362,9 +360,14 @@ package struct EngineCore: Sendable {
     }
 
     private mutating func retryFailuresNow(at now: Instant) {
-        for work in failures.keys.sorted() where queue.contains(work) {
-            queue.set(work, readyAt: now)
-        }
+        for work in failures.keys.sorted() where queue.contains(work) { tryNow(work, at: now) }
+    }
+
+    /// Tries before its time what may have failed. That does not count: where a connection comes and goes within seconds, it would soon be
+    /// tried every few minutes only.
+    private mutating func tryNow(_ work: Work, at now: Instant) {
+        if let count = failures[work], let moment = queue.readyAt(work), moment > now { failures[work] = max(0, count - 1) }
+        queue.set(work, readyAt: now)
     }
 
     private func reconnectDelay(jitter: Double) -> Duration {

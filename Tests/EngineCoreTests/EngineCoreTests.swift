@@ -90,6 +90,25 @@ import UbiquityModel
         #expect(!core.handle(.passEnded([.place(place): verdict]), at: later).contains(.runPass([.place(place)])))
     }
 
+    /// It was tried every five minutes after a few seconds in which the connection had come and gone ten times.
+    @Test func `what fails at each new connection is not tried the less often for it`() {
+        var core = liveCore()
+        let work = Core.Work.place(place)
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
+        var now = later
+        var effects = core.handle(.timer, at: now)
+        for _ in 0..<20 {
+            #expect(effects.contains(.runPass([work])))
+            effects = core.handle(.passEnded([work: .failed]), at: now)
+            #expect(effects.contains(.setTimer(now + .milliseconds(500))))
+            _ = core.handle(.connectionLost(jitter: 0), at: now)
+            now = now + .milliseconds(400)
+            _ = core.handle(.timer, at: now)
+            _ = core.handle(.connected, at: now)
+            effects = core.handle(.caughtUp, at: now)
+        }
+    }
+
     /// It did when all that had been sent lately was looked through for each.
     @Test(.timeLimit(.minutes(1)))
     func `to send many files in a row does not take longer for each`() throws {
