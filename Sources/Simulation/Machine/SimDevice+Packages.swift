@@ -75,12 +75,7 @@ extension SimDevice {
                 if let part = placeholder.part(of: whole) {
                     tokens += part
                 } else if placeholder.offset == nil, absence != nil {
-                    // Nobody will ever have it, and with it the package could not be sent.
-                    if machine.disk.entry(element.place) == element.number,
-                        machine.disk[element.number]?.placeholder == placeholder
-                    {
-                        machine.disk.unlink(element.place, machine.timeOfDay)
-                    }
+                    takeOut(element, placeholder)
                     synchronizer.noteOtherContents(in: file.place)
                     return .failure(.changed)
                 } else {
@@ -107,6 +102,14 @@ extension SimDevice {
                 )
             )
         )
+    }
+
+    /// Nobody will ever have it, and with it the package could not be sent, nor leave.
+    private func takeOut(_ element: SimDisk.Element, _ placeholder: Placeholder) {
+        guard machine.disk.entry(element.place) == element.number,
+            machine.disk[element.number]?.placeholder == placeholder
+        else { return }
+        machine.disk.unlink(element.place, machine.timeOfDay)
     }
 
     // MARK: Appearing and replacing
@@ -250,16 +253,21 @@ extension SimDevice {
         let pageCount = synchronizer.tracker.pageCount
         world.task { [self] in
             var failure: Fill?
-            for element in machine.disk.elements(of: SimDisk.number(key))
-            where machine.disk[element.number]?.placeholder != nil {
+            var isSettled = false
+            for element in machine.disk.elements(of: SimDisk.number(key)) {
+                guard let placeholder = machine.disk[element.number]?.placeholder else { continue }
                 let outcome = await fillOne(element.number)
                 if isDead { return }
                 if outcome != .here { failure = failure ?? outcome }
+                guard case .absent = outcome, placeholder.offset == nil else { continue }
+                takeOut(element, placeholder)
+                isSettled = true
             }
             synchronizer.tracker.fetching.remove(key)
             // Who waits for all of it does not ask again because a part could not be had.
             if failure == nil { look(atPackageOf: key) } else { noteContent(ofPackage: key) }
             guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return }
+            if isSettled { return synchronizer.noteOtherContents(in: place) }
             guard case .absent(let absence)? = failure else { return }
             let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
             for work in waiting { synchronizer.handle(.woken(work)) }

@@ -76,17 +76,8 @@ extension ContainerEngine {
         }
         do throws(FillError) {
             let tree = try await tree(of: package.place)
-            let parts = try await downloader.chunks(
-                of: tree.entries.compactMap { entry in
-                    entry.state.placeholder.map { (placeholder: $0, key: entry.state.key) }
-                }
-            )
-            guard parts.lost.isEmpty, parts.outgrown.isEmpty else {
-                try await takeOut(parts.lost, of: package.place, tree)
-                await fit(parts.outgrown, in: tree)
-                synchronizer.noteOtherContents(in: package.place)
-                throw .system(.stale)
-            }
+            let parts = try await downloader.chunks(of: Self.placeholders(in: tree))
+            guard try await !settle(parts, of: package.place, tree) else { throw .system(.stale) }
             return parts
         } catch {
             switch error {
@@ -96,6 +87,36 @@ extension ContainerEngine {
                 throw .unreadable("the content of a file in it is not here: \(error)")
             }
         }
+    }
+
+    /// Some of a package could not be brought here: what of it nobody has, hinders it no longer from being sent, or from leaving.
+    /// - Returns: whether there was such a thing, and who waits for the content is told.
+    func settleParts(of place: LocalPlace, _ key: InodeKey) async -> Bool {
+        do throws(FillError) {
+            let tree = try await tree(of: place)
+            guard tree.state.key == key else { return false }
+            return try await settle(try await downloader.chunks(of: Self.placeholders(in: tree)), of: place, tree)
+        } catch {
+            logger.info("parts of a package are not here", metadata: ["name": "\(place.name)", "why": "\(error)"])
+            return false
+        }
+    }
+
+    private static func placeholders(in tree: PackageTree) -> [(placeholder: Placeholder, key: InodeKey)] {
+        tree.entries.compactMap { entry in entry.state.placeholder.map { ($0, entry.state.key) } }
+    }
+
+    /// - Returns: whether anything was not as the cloud has it.
+    private func settle(
+        _ parts: DatalessParts,
+        of place: LocalPlace,
+        _ tree: PackageTree
+    ) async throws(FillError) -> Bool {
+        guard !parts.lost.isEmpty || !parts.outgrown.isEmpty else { return false }
+        try await takeOut(parts.lost, of: place, tree)
+        await fit(parts.outgrown, in: tree)
+        synchronizer.noteOtherContents(in: place)
+        return true
     }
 
     /// Files that stand for a content that nobody has, and nobody ever will: what was only announced, was moved into a package and never

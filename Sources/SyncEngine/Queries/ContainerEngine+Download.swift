@@ -67,7 +67,10 @@ extension ContainerEngine {
                 // A file that becomes whole tells of it, which a package's file does not in the package's name.
                 for work in self.tracker.waitingForContent.removeValue(forKey: key) ?? [] { self.handle(.woken(work)) }
             }
-            guard let error, !error.isPassing, (try? self.observe(place))??.key == key else { return }
+            guard let error, !error.isPassing, let state = (try? self.observe(place)) ?? nil, state.key == key else {
+                return
+            }
+            if state.kind == .package, error.absence != nil, await self.settleParts(of: place, key) { return }
             self.logger.warning(
                 "content cannot be fetched",
                 metadata: ["path": "\(place.name)", "why": "\(error.errno)"]
