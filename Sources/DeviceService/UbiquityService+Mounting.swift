@@ -129,6 +129,8 @@ extension UbiquityService {
         try await remember(entry)
         do throws(ControlError) {
             mounted[entry.container] = try await assemble(entry, info, replica, pointText)
+            // It may have changed since that began.
+            restrain()
             failures[entry.container] = nil
             return imported
         } catch {
@@ -197,7 +199,7 @@ extension UbiquityService {
                 keepPackages: { await session.remember($0, of: info) }
             )
         } catch { throw ControlError(entry.container, error) }
-        engine.setMetered(isMetered)
+        engine.setRestraint(thrift.restraint(conditions))
         await engine.setKeeping(await keeping(of: entry.container))
         let host = ServiceHost(engine: engine.host, broker: broker, gate: gate, container: info.id, replica: replica)
         host.whenUnmounted { [weak self] in Task { await self?.mountVanished(entry) } }

@@ -40,10 +40,10 @@ extension UbiquityService {
             throw error
         }
         let signals = [SIGTERM, SIGINT, SIGHUP].map { stopOnSignal($0, service) }
-        let (sleeping, sleepEvents) = AsyncStream.makeStream(of: Bool.self)
-        let sleepWatch = SleepWatch(logger: logger) { sleepEvents.yield($0) }
-        sleepWatch.start()
-        Task { for await isAsleep in sleeping { await service.machineSleeps(isAsleep) } }
+        let (told, events) = AsyncStream.makeStream(of: SystemBusWatch.Event.self)
+        let busWatch = SystemBusWatch(logger: logger) { events.yield($0) }
+        busWatch.start()
+        Task { for await event in told { await service.machineTold(event) } }
         listener.start { line, connection in await service.handle(line, connection) }
         logger.notice("started", metadata: ["pid": "\(getpid())"])
         if let readyDescriptor { BackgroundProcess.tell(BackgroundProcess.Report(), on: readyDescriptor) }
@@ -54,8 +54,8 @@ extension UbiquityService {
             await service.waitUntilStopped()
         } catch { failure = error }
         await restoring.value
-        sleepWatch.stop()
-        sleepEvents.finish()
+        busWatch.stop()
+        events.finish()
         await service.unmountAll()
         await listener.stop()
         await service.cloud.shutdown()

@@ -23,15 +23,17 @@ package actor UbiquityService {
 
     var table: MountTable
     var mounted: [String: MountedContainer] = [:]
-    /// As it is set (`metered`), for what is mounted later.
-    var isMetered: Bool
+    /// When nothing is fetched that nobody has asked for.
+    var thrift: Thrift
+    /// What the machine says of its link and its power.
+    var conditions = MachineConditions()
     /// Why mounts of the table could not be brought back.
     var failures: [String: ControlError] = [:]
     /// Mounting and unmounting happen one after the other.
     private let turnstile = Turnstile()
     /// For good: the account is gone, and who signs in gets another service (`signOut`).
     var isSignedOut = false
-    /// Ends the time in which the machine falls asleep (`machineSleeps`).
+    /// Ends the time in which the machine falls asleep (`machineTold`).
     var wakening: Task<Void, Never>?
     private var isStopping = false
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
@@ -46,7 +48,7 @@ package actor UbiquityService {
         session = AccountSession(cloud: cloud, home: home, logger: logger)
         let settings = Self.settings(home, logger)
         cloud.bandwidth.set(settings.bandwidth)
-        isMetered = settings.isMetered
+        thrift = settings.thrift
         broker = ClaimBroker(openLimit: settings.claimLimit, logger: logger)
         gate = MaterializationGate(Self.policy(home, logger), logger: logger)
         table = try MountTable.load(home)

@@ -36,7 +36,7 @@ package actor ContainerEngine {
     nonisolated let uploader: Uploader
     nonisolated let meter: TransferMeter
     nonisolated let readAhead: ReadAhead
-    nonisolated let cost = LinkCost()
+    nonisolated let restraint = FetchingRestraint()
     nonisolated let contentWatch = ContentWatch()
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
@@ -104,12 +104,12 @@ package actor ContainerEngine {
         uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
         let relay = WholeRelay()
         listing = FirstListing(patience: patience)
-        let readAhead = ReadAhead(downloader: downloader, replica: replica, cost: cost, logger: logger)
+        let readAhead = ReadAhead(downloader: downloader, replica: replica, restraint: restraint, logger: logger)
         self.readAhead = readAhead
         let filler = ContentFiller(
             downloader: downloader,
             replica: replica,
-            cost: cost,
+            restraint: restraint,
             patience: patience,
             logger: logger,
             becameWhole: { file, state in

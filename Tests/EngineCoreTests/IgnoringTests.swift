@@ -208,7 +208,7 @@ import UbiquityModel
         let place = try place("a.o")
         make(.folder, place)
         #expect(try look(at: [place]).sends.isEmpty)
-        #expect(tracker.noteUndeliverable(state.key, absence: .gone, askedAt: tracker.pageCount) == [.place(place)])
+        #expect(tracker.noteUndeliverable(state.key, absence: .gone, askedAt: tracker.newsCount) == [.place(place)])
         #expect(try look(at: [place]).sends.map(\.actions) == [[.create]])
         #expect(tracker.ignoring.faults[device.rootKey]?.contains("nowhere") == true)
     }
@@ -218,7 +218,7 @@ import UbiquityModel
         let place = try place("a.o")
         make(.folder, place)
         _ = try look(at: [place])
-        _ = tracker.noteUndeliverable(state.key, absence: .superseded, askedAt: tracker.pageCount)
+        _ = tracker.noteUndeliverable(state.key, absence: .superseded, askedAt: tracker.newsCount)
         #expect(try look(at: [place]).sends.isEmpty)
     }
 

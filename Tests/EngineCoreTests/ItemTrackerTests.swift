@@ -308,7 +308,7 @@ extension ItemTrackerTests {
             let first = Pass(seenUpTo: 1)
             try tracker.collect(.place(place), into: first)
             _ = tracker.decide(first)
-            _ = tracker.noteUndeliverable(stray.key, absence: absence, askedAt: tracker.pageCount)
+            _ = tracker.noteUndeliverable(stray.key, absence: absence, askedAt: tracker.newsCount)
             let pass = Pass(seenUpTo: 1)
             try tracker.collect(.place(place), into: pass)
             #expect(tracker.decide(pass).sends.isEmpty)
@@ -340,7 +340,7 @@ extension ItemTrackerTests {
         // Its own item goes on as the new file there, and leaves it behind.
         let first = Pass(seenUpTo: 1)
         try tracker.collect(.place(new), into: first)
-        #expect(!tracker.noteUndeliverable(stray.key, absence: absence, askedAt: tracker.pageCount).isEmpty)
+        #expect(!tracker.noteUndeliverable(stray.key, absence: absence, askedAt: tracker.newsCount).isEmpty)
         device.rows[ItemID(number: 1)] = SyncedItem(
             try file(1, "f", revision: 3, size: 9),
             local: LocalEvidence(target)

@@ -221,7 +221,7 @@ import UbiquityModel
         } else {
             device.cloud[moved.id]?.isDeleted = true
         }
-        _ = tracker.noteUndeliverable(file.key, absence: absence, askedAt: tracker.pageCount)
+        _ = tracker.noteUndeliverable(file.key, absence: absence, askedAt: tracker.newsCount)
         let candidate = try #require(try look(at: [inner]).pass.candidates[moved.id])
         switch (absence, candidate.applies.first) {
         case (.superseded, .refer(let remote)?): #expect(remote.content == moved.content)

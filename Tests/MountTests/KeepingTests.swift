@@ -108,6 +108,54 @@ extension MountTests {
             }
         }
 
+        /// What the machine says of itself, also when it begins to only later.
+        @Test func `on battery, and over a link that the system says costs, greedy waits`() async throws {
+            try await withSite { site in
+                let bus = try SystemBus(site)
+                let a = site.device("a")
+                let b = site.device("b", variables: bus.variables)
+                let power = try bus.serve(
+                    "org.freedesktop.UPower",
+                    at: "/org/freedesktop/UPower",
+                    "OnBattery",
+                    .boolean(true)
+                )
+                try a.up()
+                try a.shell("mkdir d; for i in 1 2; do head -c 100000 /dev/urandom > d/f$i; done")
+                try a.sync()
+                try b.join(a.invite())
+                try b.sync()
+                try b.succeed("config", "set", "download", "greedy")
+                try eventually("it says why") { try keeping(b)["obstacle"]?.string?.contains("battery") == true }
+                try steadily("nothing comes") { try localBytes(b) == 0 }
+                power.set(.boolean(false))
+                try expectStates(b, ["f1": "current", "f2": "current"])
+
+                let network = try bus.serve(
+                    "org.freedesktop.NetworkManager",
+                    at: "/org/freedesktop/NetworkManager",
+                    "Metered",
+                    .number(3)
+                )
+                try eventually("it says why") { try keeping(b)["obstacle"]?.string?.contains("metered") == true }
+                try a.shell("head -c 100000 /dev/urandom > d/f3")
+                try a.sync()
+                try b.sync()
+                try steadily("it does not come") { try b.state(of: "d/f3") == "dataless" }
+                // Whoever wants all at once says so.
+                try b.succeed("config", "set", "metered", "off")
+                try expectStates(b, ["f3": "current"])
+                try b.succeed("config", "reset", "metered")
+                try eventually("it says why again") { try keeping(b)["obstacle"]?.string?.contains("metered") == true }
+                try network.end()
+                try a.shell("head -c 100000 /dev/urandom > d/f4")
+                try a.sync()
+                try expectStates(b, ["f4": "current"])
+                try power.end()
+                try b.down()
+            }
+        }
+
         @Test func `a connection that is lost ends nothing for good`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

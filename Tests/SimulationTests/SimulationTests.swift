@@ -365,6 +365,21 @@ import Testing
             ],
             moreFaults: [.packages]
         ),
+        // A folder that left, since it became a package, waited for a content that nobody had any more: it had been replaced by a newer one.
+        Story(
+            seed: 8_000_070_120,
+            steps: [
+                1, 2, 5, 6, 7, 8, 10, 14, 15, 17, 21, 22, 23, 25, 28, 29, 31, 34, 37, 38, 39, 40, 41, 47, 55, 60,
+            ],
+            moreFaults: [.packages]
+        ),
+        Story(
+            seed: 8_000_027_475,
+            steps: [
+                3, 4, 5, 11, 12, 17, 18, 23, 24, 26, 27, 28, 29, 32, 34, 41, 44, 47, 48, 49, 50, 53, 54, 59, 60, 65, 77,
+            ],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

@@ -1,7 +1,7 @@
 import CSystemd
 import Glibc
 
-/// A bus of a test's own, that takes the place of the system's, and a logind on it.
+/// A bus of a test's own, that takes the place of the system's, and the services on it that say something of the machine.
 package final class SystemBus: Sendable {
     package let address: String
 
@@ -47,6 +47,16 @@ package final class SystemBus: Sendable {
         let boolean = CChar(bitPattern: UInt8(ascii: "b"))
         try check(sd_bus_message_append_basic(message, boolean, &value), "filling it")
         try check(sd_bus_send(bus, message, nil), "sending it")
+    }
+
+    /// A service with one property, as long as it lives.
+    package func serve(
+        _ service: String,
+        at path: String,
+        _ property: String,
+        _ value: BusProperty.Value
+    ) throws -> BusProperty {
+        try BusProperty(address, service, path, property, value)
     }
 
     private func check(_ status: Int32, _ what: String) throws {

@@ -16,15 +16,26 @@ extension UbiquityService {
         }
         broker.setOpenLimit(settings.claimLimit)
         cloud.bandwidth.set(settings.bandwidth)
-        await setMetered(settings.isMetered)
+        await setThrift(settings.thrift)
         await setKeeping(keeping)
     }
 
     private var mountedNames: [String] { mounted.keys.sorted() }
 
-    private func setMetered(_ isMetered: Bool) {
-        self.isMetered = isMetered
-        for present in mounted.values { present.engine.setMetered(isMetered) }
+    private func setThrift(_ thrift: Thrift) {
+        self.thrift = thrift
+        restrain()
+    }
+
+    /// The machine's link or its power is another than before.
+    func conditionsChanged(_ conditions: MachineConditions) {
+        self.conditions = conditions
+        restrain()
+    }
+
+    func restrain() {
+        let restraint = thrift.restraint(conditions)
+        for present in mounted.values { present.engine.setRestraint(restraint) }
     }
 
     private func setKeeping(_ keeping: [String: KeepingRules]) async {

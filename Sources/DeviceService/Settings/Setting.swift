@@ -8,7 +8,7 @@ package enum Setting: String, Sendable, CaseIterable {
     case claimLimit = "claim-limit"
     /// How many bytes a second travel at most.
     case bandwidth
-    /// Whether what travels costs.
+    /// Whether what nobody has asked for is held back.
     case metered
     /// Whether content comes before somebody asks for it.
     case download
@@ -21,7 +21,8 @@ package enum Setting: String, Sendable, CaseIterable {
         switch self {
         case .claimLimit: "how long opening a file waits for another's claim"
         case .bandwidth: "how much of the link is taken: a second's bytes up/down"
-        case .metered: "whether traffic costs: nothing is fetched ahead then"
+        case .metered:
+            "whether nothing is fetched ahead: never (off), always (on), on battery or a link that costs (auto)"
         case .download: "what comes here: all (greedy), or what is opened or pinned (on-demand)"
         case .localLimit: "how much content of a container stays here; what was used least recently goes"
         case .evictAfter: "how long content stays that nobody opens (greedy: for ever)"
@@ -49,7 +50,7 @@ package enum Setting: String, Sendable, CaseIterable {
 package struct Settings: Sendable, Hashable {
     package var claimLimit = Patience.limit
     package var bandwidth = BandwidthLimits()
-    package var isMetered = false
+    package var thrift = Thrift.auto
     package var keeping = KeepingRules()
 
     package init() {}
@@ -59,7 +60,7 @@ package struct Settings: Sendable, Hashable {
         switch setting {
         case .claimLimit: TimeSpan.text(claimLimit)
         case .bandwidth: bandwidth.text
-        case .metered: isMetered ? "on" : "off"
+        case .metered: thrift.rawValue
         case .download: keeping.isGreedy ? "greedy" : "on-demand"
         case .localLimit: ByteSize.text(keeping.limitBytes)
         case .evictAfter: keeping.unusedLimit.map { TimeSpan.text($0) } ?? "off"
@@ -82,8 +83,10 @@ package struct Settings: Sendable, Hashable {
             }
             bandwidth = limits
         case .metered:
-            guard ["on", "off"].contains(text) else { throw Self.error(setting, text, "on or off is needed") }
-            isMetered = text == "on"
+            guard let thrift = Thrift(rawValue: text) else {
+                throw Self.error(setting, text, "auto, on or off is needed")
+            }
+            self.thrift = thrift
         case .download:
             guard ["greedy", "on-demand"].contains(text) else {
                 throw Self.error(setting, text, "greedy or on-demand is needed")

@@ -63,7 +63,7 @@ package final class ItemTracker<View: DeviceView> {
     /// What the cloud has said of why they have none, also while it is asked for once more.
     private(set) var absences: [InodeKey: ContentAbsence] = [:]
     /// Pages of the feed that have been written down, and other news after which a content may be had that could not be before.
-    package private(set) var pageCount: UInt64 = 0
+    package private(set) var newsCount: UInt64 = 0
     /// The items whose content these files wait for, also when they go on without it.
     private(set) var owners: [InodeKey: Set<ItemID>] = [:]
     /// Work that waits for a file to become whole.
@@ -87,10 +87,10 @@ package final class ItemTracker<View: DeviceView> {
     /// The content of a dataless file could not be had, for a reason that lasts.
     /// - Parameters:
     ///   - absence: if the cloud has said that nobody has it; `nil` for every other failure, such as a disk's.
-    ///   - pageCount: of when it was asked for. What the feed has told since may be why.
+    ///   - newsCount: of when it was asked for. What the feed has told since may be why.
     /// - Returns: the work that waits for it, which need not wait any longer.
-    package func noteUndeliverable(_ key: InodeKey, absence: ContentAbsence?, askedAt pageCount: UInt64) -> [Work] {
-        guard pageCount == self.pageCount else { return [] }
+    package func noteUndeliverable(_ key: InodeKey, absence: ContentAbsence?, askedAt newsCount: UInt64) -> [Work] {
+        guard newsCount == self.newsCount else { return [] }
         let items = (owners[key] ?? []).union(((try? view.synced(key: key)) ?? []).map(\.id))
         undeliverable[key] = Undeliverable(items: items, retry: view.now + Self.retryTime)
         if let absence { absences[key] = absence }
@@ -100,7 +100,7 @@ package final class ItemTracker<View: DeviceView> {
     /// It stands for another content than before: what is just being asked for says nothing of that.
     package func noteOtherContent(_ key: InodeKey) {
         noteDelivered(key)
-        pageCount += 1
+        newsCount += 1
     }
 
     /// Whether any content is asked for or waited for, or could not be had.
@@ -148,7 +148,7 @@ package final class ItemTracker<View: DeviceView> {
     /// - Returns: work that waits for it, or for contents that may have come with it.
     func noteRemote(_ items: [RemoteItem]) -> [Work] {
         guard !items.isEmpty else { return [] }
-        pageCount += 1
+        newsCount += 1
         ignoring.noteRemote(items)
         guard !undeliverable.isEmpty || !waitingForNews.isEmpty else { return [] }
         let ids = Set(items.map(\.id))

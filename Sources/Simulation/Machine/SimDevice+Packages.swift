@@ -250,7 +250,7 @@ extension SimDevice {
 
     /// All of a package.
     func fetchPackage(_ place: LocalPlace, _ key: InodeKey) {
-        let pageCount = synchronizer.tracker.pageCount
+        let newsCount = synchronizer.tracker.newsCount
         world.task { [self] in
             var failure: Fill?
             var isSettled = false
@@ -269,7 +269,7 @@ extension SimDevice {
             guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return }
             if isSettled { return synchronizer.noteOtherContents(in: place) }
             guard case .absent(let absence)? = failure else { return }
-            let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
+            let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: newsCount)
             for work in waiting { synchronizer.handle(.woken(work)) }
         }
     }

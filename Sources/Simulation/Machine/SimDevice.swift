@@ -267,10 +267,10 @@ final class SimDevice {
     func fill(_ number: UInt64, _ done: @escaping (Bool) -> Void) {
         let key = SimDisk.key(number)
         world.task { [self] in
-            let pageCount = synchronizer.tracker.pageCount
+            let newsCount = synchronizer.tracker.newsCount
             let outcome = await fillOne(number)
             if case .absent(let absence) = outcome {
-                let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: pageCount)
+                let waiting = synchronizer.tracker.noteUndeliverable(key, absence: absence, askedAt: newsCount)
                 for work in waiting { synchronizer.handle(.woken(work)) }
             }
             synchronizer.tracker.fetching.remove(key)

@@ -11,7 +11,7 @@ import UbiquityModel
 /// 1. What appears here, or gets another content while it is dataless, is fetched then.
 /// 2. What was in the cloud before is searched for: after each connection, after the settings have changed, and when something that was
 ///    in the way may be over.
-/// 3. Nothing of this waits for anybody: over a link that costs it does not come, and it leaves room on the disk (`FetchingRoom`).
+/// 3. Nothing of this waits for anybody: over a link that costs, and on battery, it does not come, and it leaves room on the disk (`FetchingRoom`).
 extension ContainerEngine {
     /// What takes room on the disk besides this program tells nobody when it goes.
     private static let diskPause = Duration.seconds(600)
@@ -22,7 +22,7 @@ extension ContainerEngine {
 
     /// Whether a new file of the cloud, when it appears here, has its content with it.
     func fetchesByItself(_ remote: RemoteItem) -> Bool {
-        guard !cost.isMetered, !remote.isAnnounced else { return false }
+        guard !restraint.isOn, !remote.isAnnounced else { return false }
         return switch keeping.obstacle {
         case nil: isKept(remote)
         case .limit: isPinned(remote)
@@ -30,18 +30,18 @@ extension ContainerEngine {
         }
     }
 
-    /// Whether what travels costs: see `LinkCost`. What waited for it to cost nothing comes then.
-    package nonisolated func setMetered(_ isMetered: Bool) {
-        guard cost.set(isMetered) != isMetered else { return }
-        Task { await self.costChanged() }
+    /// What waited for the end of a restraint comes then.
+    package nonisolated func setRestraint(_ new: Restraint?) {
+        guard restraint.set(new) != new else { return }
+        Task { await self.restraintChanged() }
     }
 
-    private func costChanged() {
-        if cost.isMetered { stopFetching() } else { searchKept() }
+    private func restraintChanged() {
+        if restraint.isOn { stopFetching() } else { searchKept() }
     }
 
     var mayFetch: Bool {
-        core.connection == .live && !cost.isMetered && !isSignedOut && !synchronizer.isStopping && mount != nil
+        core.connection == .live && !restraint.isOn && !isSignedOut && !synchronizer.isStopping && mount != nil
             && !Task.isCancelled
     }
 

@@ -182,7 +182,7 @@ extension ContainerEngine {
         guard rules.isGreedy, let missing = try? replica.database.missingTotals() else { return status }
         status.missingCount = missing.count
         status.missingBytes = missing.bytes
-        status.obstacle = cost.isMetered ? "the link costs (metered)" : keeping.obstacleInWords
+        status.obstacle = restraint.current?.inWords ?? keeping.obstacleInWords
         return status
     }
 }

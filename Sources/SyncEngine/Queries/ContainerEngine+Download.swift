@@ -59,7 +59,7 @@ extension ContainerEngine {
     /// Starts bringing a file here that something else waits for, which is looked at again when it is whole.
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
         guard tracker.fetching.insert(key).inserted else { return }
-        let pageCount = tracker.pageCount
+        let newsCount = tracker.newsCount
         Task {
             let error = await self.bringHere(place)
             self.tracker.fetching.remove(key)
@@ -75,7 +75,7 @@ extension ContainerEngine {
                 "content cannot be fetched",
                 metadata: ["path": "\(place.name)", "why": "\(error.errno)"]
             )
-            let waiting = self.tracker.noteUndeliverable(key, absence: error.absence, askedAt: pageCount)
+            let waiting = self.tracker.noteUndeliverable(key, absence: error.absence, askedAt: newsCount)
             for work in waiting { self.handle(.woken(work)) }
         }
     }

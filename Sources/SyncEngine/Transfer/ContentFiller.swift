@@ -1,4 +1,3 @@
-import Chunking
 import CloudClient
 package import Driver
 import Logging
@@ -30,7 +29,7 @@ package final class ContentFiller: Sendable {
         var author = ""
     }
 
-    private struct Waiter: Sendable {
+    struct Waiter: Sendable {
         var range: Range<Int64>
         var waitsForAuthor: Bool
         /// The engine wants all of it; who reads may go on to the next file.
@@ -43,7 +42,7 @@ package final class ContentFiller: Sendable {
         }
     }
 
-    private struct FileState: Sendable {
+    struct FileState: Sendable {
         var file: PlaceholderFile
         var waiters: [UInt64: Waiter] = [:]
         var isPumping = false
@@ -57,7 +56,7 @@ package final class ContentFiller: Sendable {
         var lastEnd: Int64 = 0
     }
 
-    private struct State: Sendable {
+    struct State: Sendable {
         var files: [ObjectIdentifier: FileState] = [:]
         /// Nothing of them is fetched any more; they are about to become whole.
         var finishing: [PlaceholderFile] = []
@@ -72,24 +71,24 @@ package final class ContentFiller: Sendable {
     }
 
     /// Guards memory only; never held while a completion runs.
-    private let state = Mutex(State())
-    private let downloader: Downloader
-    private let replica: Replica
-    private let cost: LinkCost
+    let state = Mutex(State())
+    let downloader: Downloader
+    let replica: Replica
+    private let restraint: FetchingRestraint
     /// How long a read waits for content that its author has not sent yet.
-    private let patience: Duration
-    private let logger: Logger
+    let patience: Duration
+    let logger: Logger
     /// Tells the engine that a file has become whole.
-    private let becameWhole: @Sendable (PlaceholderFile, LocalState) -> Void
+    let becameWhole: @Sendable (PlaceholderFile, LocalState) -> Void
     /// Tells it that somebody waits for a file.
-    private let missed: @Sendable (PlaceholderFile, Place) -> Void
+    let missed: @Sendable (PlaceholderFile, Place) -> Void
     /// Tells it that more of some file is here.
-    private let grew: @Sendable () -> Void
+    let grew: @Sendable () -> Void
 
     init(
         downloader: Downloader,
         replica: Replica,
-        cost: LinkCost,
+        restraint: FetchingRestraint,
         patience: Duration,
         logger: Logger,
         becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void,
@@ -98,7 +97,7 @@ package final class ContentFiller: Sendable {
     ) {
         self.downloader = downloader
         self.replica = replica
-        self.cost = cost
+        self.restraint = restraint
         self.patience = patience
         self.logger = logger
         self.becameWhole = becameWhole
@@ -186,7 +185,7 @@ package final class ContentFiller: Sendable {
     }
 
     private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
-        if cost.isMetered {
+        if restraint.current == .metered {
             entry.window = Self.smallestWindow
         } else if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window,
             entry.lastEnd > 0
@@ -207,10 +206,10 @@ package final class ContentFiller: Sendable {
 
     private func wantRest(of file: PlaceholderFile) {
         let id = ObjectIdentifier(file)
-        let isMetered = cost.isMetered
+        let isRestrained = restraint.isOn
         let start: Bool = state.withLock { state in
             state.files[id]?.restIsDue = false
-            guard var entry = state.files[id], entry.openCount > 0, state.obstacle == nil, !isMetered else {
+            guard var entry = state.files[id], entry.openCount > 0, state.obstacle == nil, !isRestrained else {
                 return false
             }
             entry.wantsRest = true
@@ -273,7 +272,7 @@ package final class ContentFiller: Sendable {
         }
     }
 
-    private func tellEnded() {
+    func tellEnded() {
         let ended: [CheckedContinuation<Void, Never>] = state.withLock { state in
             guard !state.endWaiters.isEmpty else { return [] }
             let coming = Set(state.coming.map(\.key))
@@ -365,286 +364,5 @@ package final class ContentFiller: Sendable {
             return files
         }
         for file in files { startPump(file) }
-    }
-
-    // MARK: The pump
-
-    private func startPump(_ file: PlaceholderFile) { Task { await self.pump(file) } }
-
-    private func pump(_ file: PlaceholderFile) async {
-        let id = ObjectIdentifier(file)
-        do throws(FillError) {
-            let source = try await source(of: file, id)
-            guard let manifest = source.manifest else {
-                await park(id, source)
-                return tellEnded()
-            }
-            // What is downloaded by name becomes whole file by file, and no others with it.
-            if file.placeholder.offset == nil, !isWantedByEngine(id) { missed(file, source.place) }
-            try await fill(file, id, source, manifest)
-            // Once the transfer has ended for whoever asks.
-            completeServed(id)
-        } catch {
-            logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
-            fail(id, error)
-        }
-        tellEnded()
-    }
-
-    private func isWantedByEngine(_ id: ObjectIdentifier) -> Bool {
-        state.withLock { $0.files[id]?.waiters.values.contains { $0.isEngine } ?? false }
-    }
-
-    private func fill(
-        _ file: PlaceholderFile,
-        _ id: ObjectIdentifier,
-        _ source: Source,
-        _ manifest: Manifest
-    ) async throws(FillError) {
-        let index = ChunkIndex(manifest)
-        guard index.size == file.placeholder.size else { throw .corrupted("the manifest does not fit the size") }
-        let token = downloader.meter.begin(
-            source.item,
-            path: source.place.name.description,
-            direction: .download,
-            total: index.size
-        )
-        defer { downloader.meter.end(token) }
-        while let range = nextRange(file, id, try room(for: file, id)) {
-            try await fetch(range, file, id, index, token)
-            completeServed(id)
-        }
-        defer {
-            state.withLock { state in
-                if let index = state.finishing.firstIndex(where: { $0 === file }) { state.finishing.remove(at: index) }
-            }
-        }
-        if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded, !file.isWhole { try await finish(file) }
-    }
-
-    /// Fetches a range, and what follows it: of long ones, the next is asked for shortly before the last bytes have come.
-    private func fetch(
-        _ range: Range<Int64>,
-        _ file: PlaceholderFile,
-        _ id: ObjectIdentifier,
-        _ index: ChunkIndex,
-        _ token: UInt64
-    ) async throws(FillError) {
-        var running = start(range, file, id, index, token)
-        while running.range.count > Self.largestWindow / 4 {
-            await running.nearEnd.wait()
-            guard let room = try? room(for: file, id), let next = rangeAhead(file, id, after: running.range, room)
-            else {
-                break
-            }
-            let following = start(next, file, id, index, token)
-            if let error = await running.task.value {
-                following.task.cancel()
-                _ = await following.task.value
-                throw error
-            }
-            completeServed(id)
-            running = following
-        }
-        if let error = await running.task.value { throw error }
-    }
-
-    private struct Fetch {
-        /// To the end of its last chunk.
-        var range: Range<Int64>
-        var task: Task<FillError?, Never>
-        var nearEnd: Milestone
-    }
-
-    private func start(
-        _ range: Range<Int64>,
-        _ file: PlaceholderFile,
-        _ id: ObjectIdentifier,
-        _ index: ChunkIndex,
-        _ token: UInt64
-    ) -> Fetch {
-        let nearEnd = Milestone()
-        let wanted = index.entries(covering: file.missing(in: range))
-        let range = range.lowerBound..<max(range.upperBound, wanted.last?.range.upperBound ?? 0)
-        let last = max(range.lowerBound, range.upperBound - Self.overlap)
-        let written: @Sendable () -> Void = { [weak self] in
-            if file.contains(range.lowerBound..<last) { nearEnd.reach() }
-            self?.completeServed(id)
-            self?.grew()
-        }
-        let task = Task { [downloader] () -> FillError? in
-            defer { nearEnd.reach() }
-            guard !wanted.isEmpty else { return nil }
-            do throws(FillError) {
-                try await downloader.fetch(wanted, into: file, token: token, written: written)
-                return nil
-            } catch { return error }
-        }
-        return Fetch(range: range, task: task, nearEnd: nearEnd)
-    }
-
-    /// How many bytes may be fetched at once. Throws when the disk has no room for what is waited for, before any of it is written:
-    /// a file that will not fit does not take the last room from everything else.
-    private func room(for file: PlaceholderFile, _ id: ObjectIdentifier) throws(FillError) -> Int64 {
-        let waiting = state.withLock { $0.files[id]?.waiters.values.map(\.range) ?? [] }
-        let demanded = waiting.map { range in file.missing(in: range).reduce(0) { $0 + Int64($1.count) } }.max() ?? 0
-        let room: Int64
-        do throws(Errno) { room = try replica.tree.freeBytes() - Self.roomLeft } catch { throw .system(error) }
-        guard demanded == 0 || demanded <= room else { throw .system(.noSpace) }
-        return max(room, 0)
-    }
-
-    /// What to fetch next; `nil` (and the pump is marked as stopped) when nobody waits any more.
-    private func nextRange(_ file: PlaceholderFile, _ id: ObjectIdentifier, _ room: Int64) -> Range<Int64>? {
-        let size = file.placeholder.size
-        let largest = min(Self.largestWindow, room)
-        return state.withLock { state in
-            guard var entry = state.files[id] else { return nil }
-            if !file.isDiscarded, !file.isWhole {
-                let first = entry.waiters.min { $0.key < $1.key }?.value
-                if let first, let start = file.missing(in: first.range).first?.lowerBound {
-                    return
-                        start..<min(
-                            size,
-                            max(
-                                min(first.range.upperBound, start + Self.largestWindow),
-                                start + min(entry.window, largest)
-                            )
-                        )
-                }
-                if entry.wantsRest, entry.openCount > 0, room >= Self.largestWindow {
-                    if let start = file.missing(in: 0..<size).first?.lowerBound {
-                        return start..<min(size, start + Self.largestWindow / 2)
-                    }
-                }
-            }
-            // A waiter whose range came meanwhile is completed by the caller.
-            entry.isPumping = false
-            state.files[id] = entry
-            state.finishing.append(file)
-            return nil
-        }
-    }
-
-    /// What to fetch while the last of what was asked for is still on its way: only where reading has gone on for long, or all of it is
-    /// wanted, and nobody waits for anything else.
-    private func rangeAhead(
-        _ file: PlaceholderFile,
-        _ id: ObjectIdentifier,
-        after asked: Range<Int64>,
-        _ room: Int64
-    ) -> Range<Int64>? {
-        guard room >= 2 * Self.largestWindow, !file.isDiscarded, !file.isWhole else { return nil }
-        let size = file.placeholder.size
-        return state.withLock { state in
-            guard let entry = state.files[id], state.obstacle == nil else { return nil }
-            guard entry.openCount > 0, entry.wantsRest else { return nil }
-            let elsewhere = entry.waiters.values.contains { waiter in
-                file.missing(in: waiter.range).contains {
-                    $0.lowerBound < asked.lowerBound || $0.lowerBound > asked.upperBound
-                }
-            }
-            guard !elsewhere, let start = file.missing(in: asked.upperBound..<size).first?.lowerBound else {
-                return nil
-            }
-            return start..<min(size, start + Self.largestWindow)
-        }
-    }
-
-    private func completeServed(_ id: ObjectIdentifier) {
-        let (served, restart, unused): ([Waiter], PlaceholderFile?, PlaceholderFile?) = state.withLock { state in
-            guard var entry = state.files[id] else { return ([], nil, nil) }
-            var served = [Waiter]()
-            for (number, waiter) in entry.waiters where waiter.isServed(by: entry.file) {
-                served.append(waiter)
-                entry.waiters[number] = nil
-            }
-            // Someone asked just when the pump stopped.
-            let restart = !entry.isPumping && !entry.waiters.isEmpty
-            if restart { entry.isPumping = true }
-            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping
-            let file = entry.file
-            state.files[id] = isUnused ? nil : entry
-            return (served, restart ? file : nil, isUnused ? file : nil)
-        }
-        for waiter in served { waiter.completion(nil) }
-        if let restart { startPump(restart) }
-        if let unused { remember(unused) }
-    }
-
-    private func finish(_ file: PlaceholderFile) async throws(FillError) {
-        do {
-            let finished = try await BlockingPool.shared.run { try file.finish() }
-            becameWhole(file, finished)
-        } catch let error as Errno {
-            throw .system(error)
-        } catch {
-            throw .corrupted("\(error)")
-        }
-    }
-
-    private func fail(_ id: ObjectIdentifier, _ error: FillError) {
-        let (waiting, unused): ([Waiter], PlaceholderFile?) = state.withLock { state in
-            guard var entry = state.files[id] else { return ([], nil) }
-            let waiting = Array(entry.waiters.values)
-            entry.waiters.removeAll()
-            entry.isPumping = false
-            entry.wantsRest = false
-            state.files[id] = entry.openCount > 0 ? entry : nil
-            return (waiting, entry.openCount > 0 ? nil : entry.file)
-        }
-        for waiter in waiting { waiter.completion(error) }
-        if let unused { remember(unused) }
-    }
-
-    /// The author has announced the item, its content is on its way: who waits for it stays, for a while.
-    private func park(_ id: ObjectIdentifier, _ source: Source) async {
-        let (parked, impatient): ([UInt64], [UInt64]) = state.withLock { state in
-            state.files[id]?.isPumping = false
-            let waiters = state.files[id]?.waiters ?? [:]
-            let parked = waiters.filter(\.value.waitsForAuthor).keys
-            return (Array(parked), waiters.keys.filter { !parked.contains($0) })
-        }
-        end(impatient, of: id, .wouldWait)
-        guard !parked.isEmpty else { return }
-        Task { [weak self, patience] in
-            try? await Task.sleep(for: patience)
-            self?.end(parked, of: id, .unsent(author: source.author))
-        }
-        do throws(FillError) {
-            if try await downloader.isGone(author: source.author) { end(parked, of: id, .authorGone(source.author)) }
-        } catch {
-            // Nothing arrives while the server is not reached.
-            end(parked, of: id, error)
-        }
-    }
-
-    /// Those of the waiters that still wait for what is only announced are told that it does not come.
-    private func end(_ numbers: [UInt64], of id: ObjectIdentifier, _ error: FillError) {
-        let waiting: [Waiter] = state.withLock { state in
-            guard var entry = state.files[id], entry.source?.manifest == nil else { return [] }
-            let waiting = numbers.compactMap { entry.waiters.removeValue(forKey: $0) }
-            let isUnused = entry.openCount <= 0 && entry.waiters.isEmpty && !entry.isPumping
-            state.files[id] = isUnused ? nil : entry
-            return waiting
-        }
-        for waiter in waiting { waiter.completion(error) }
-    }
-
-    private func source(of file: PlaceholderFile, _ id: ObjectIdentifier) async throws(FillError) -> Source {
-        if let known = state.withLock({ $0.files[id]?.source }), known.manifest != nil { return known }
-        let found = try await downloader.source(of: file)
-        state.withLock { $0.files[id]?.source = found }
-        return found
-    }
-
-    /// Keeps the ranges that are here for the next open, once they are on the disk.
-    private func remember(_ file: PlaceholderFile) {
-        guard !file.isWhole, !file.isDiscarded else { return }
-        let (replica, grew) = (replica, grew)
-        BlockingPool.shared.submit {
-            try? RangeStore.save(file, in: replica)
-            grew()
-        }
     }
 }

@@ -53,14 +53,14 @@ final class ReadAhead: Sendable {
     private let isCounting = Atomic(false)
     private let downloader: Downloader
     private let replica: Replica
-    private let cost: LinkCost
+    private let restraint: FetchingRestraint
     private let logger: Logger
     private let started = ContinuousClock.now
 
-    init(downloader: Downloader, replica: Replica, cost: LinkCost, logger: Logger) {
+    init(downloader: Downloader, replica: Replica, restraint: FetchingRestraint, logger: Logger) {
         self.downloader = downloader
         self.replica = replica
-        self.cost = cost
+        self.restraint = restraint
         self.logger = logger
     }
 
@@ -85,7 +85,7 @@ final class ReadAhead: Sendable {
 
     /// A program waits for a small file of that place.
     func missed(_ place: Place) {
-        guard !cost.isMetered else { return }
+        guard !restraint.isOn else { return }
         let now = now
         begin(after: place) { state in
             state.arrivals.missed(in: place.parent, at: now)
@@ -107,7 +107,7 @@ final class ReadAhead: Sendable {
 
     /// Brings what comes after the last batch, once, if most of that has been read.
     private func follow() {
-        guard !cost.isMetered else { return }
+        guard !restraint.isOn else { return }
         let place: Place? = state.withLock { state in
             guard let last = state.last, last.isRead, !last.isFollowed, !state.running.contains(last.place.parent)
             else { return nil }
@@ -142,7 +142,7 @@ final class ReadAhead: Sendable {
     /// Small new files are about to appear in these folders, one for each.
     /// - Returns: how many of them come with their content.
     func arrived(in folders: [ItemID]) -> Int {
-        guard !cost.isMetered else { return 0 }
+        guard !restraint.isOn else { return 0 }
         let now = now
         return state.withLock { $0.arrivals.arrived(folders, at: now) }
     }
