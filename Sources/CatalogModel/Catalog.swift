@@ -127,6 +127,8 @@ package protocol PackCatalog: Catalog {
     func chunks(in pack: UInt64) async throws(CatalogError) -> [PackedChunk]
     /// They lie elsewhere from now on, those of them at least that are still where they were.
     func moveChunks(_ moves: [(chunk: PackedChunk, to: ChunkRecord)]) async throws(CatalogError)
+    /// It may still get chunks: its time as an empty one has not begun.
+    func notEmptied(_ pack: UInt64) async throws(CatalogError)
     /// The pack is not there any more.
     func forgetPack(_ pack: UInt64) async throws(CatalogError)
 }

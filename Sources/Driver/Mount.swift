@@ -69,7 +69,9 @@ package final class Mount: Sendable {
         guard case .idle = state.withLock({ $0.phase }) else { throw .refused("this mount was started before") }
         let point = try MountPoint(checking: configuration.mountPoint, options: configuration.options)
         try refuseNesting(point.path)
-        guard clinux_fuse_install_wakeup() == 0 else { throw .refused("no signal handler") }
+        guard clinux_fuse_install_wakeup() == 0, clinux_ignore_leases() == 0 else {
+            throw .refused("no signal handler")
+        }
         var configuration = configuration
         configuration.mountPoint = point.path
         let passthrough =
@@ -107,9 +109,7 @@ package final class Mount: Sendable {
 
     private func begin(_ filesystem: Filesystem, _ session: Session, _ path: String) throws(MountError) {
         do throws(Errno) {
-            var status = stat()
-            try called(stat(path, &status))
-            filesystem.mountDevice.store(UInt64(status.st_dev), ordering: .relaxed)
+            filesystem.mountDevice.store(try Self.device(of: path), ordering: .relaxed)
             try filesystem.applier.start(count: Self.applyThreadCount, filesystem)
             let supervisor = try DriverThread("ubiq-mount") { [self] in
                 session.waitForThreads()
@@ -126,6 +126,17 @@ package final class Mount: Sendable {
         } catch {
             throw .refused("\(error)")
         }
+    }
+
+    private static func device(of path: String) throws(Errno) -> UInt64 {
+        let door = MountDoor()
+        try door.open { _, _ in }
+        defer { door.close() }
+        return try door.run { () throws(Errno) in
+            var status = stat()
+            try called(stat(path, &status))
+            return UInt64(status.st_dev)
+        }.get()
     }
 
     private var options: [String] {
@@ -171,17 +182,22 @@ package final class Mount: Sendable {
     }
 
     private func writeBack(_ running: Running) {
-        running.filesystem.admittedThread.store(clinux_fuse_thread_id(), ordering: .relaxed)
-        let root = Glibc.open(running.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard root >= 0 else { return }
-        let descriptor = SharedDescriptor(root)
-        var status = stat()
-        guard fstat(descriptor.raw, &status) == 0,
-            status.st_dev == running.filesystem.mountDevice.load(ordering: .relaxed)
-        else {
-            return
+        let (filesystem, path) = (running.filesystem, running.path)
+        let door = MountDoor()
+        defer { door.close() }
+        do throws(Errno) {
+            try door.open { thread, isOpen in
+                filesystem.admittedThread.store(isOpen ? thread : 0, ordering: .relaxed)
+            }
+        } catch { return logger.warning("what programs have mapped is not written back", metadata: ["why": "\(error)"]) }
+        // What it fails with, the next look at the mount tells.
+        _ = door.run { () throws(Errno) in
+            let root = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0)))
+            var status = stat()
+            try called(fstat(root.raw, &status))
+            guard status.st_dev == filesystem.mountDevice.load(ordering: .relaxed) else { return }
+            try checked(clinux_syncfs(root.raw))
         }
-        _ = clinux_syncfs(descriptor.raw)
     }
 
     /// Another thread is stopping it, or it has ended by itself.

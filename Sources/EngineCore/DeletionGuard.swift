@@ -31,6 +31,12 @@ package struct DeletionGuard: Sendable {
         return true
     }
 
+    /// Whether so many may be too many, should the container be small.
+    package func dependsOnTotal(_ count: Int, at now: Instant) -> Bool {
+        let already = recent.reduce(0) { now - $1.at > Self.window ? $0 : $0 + $1.count }
+        return (already + count) * 2 > Self.smallestContainer
+    }
+
     /// Whether what was held may go because the user said so.
     package func admitsConfirmed(at now: Instant) -> Bool { confirmedUntil.map { now < $0 } ?? false }
 

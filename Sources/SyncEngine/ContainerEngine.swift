@@ -180,6 +180,9 @@ package actor ContainerEngine {
         relay.engine.withLock { $0 = self }
     }
 
+    /// All that changed while nobody looked is known: what a stop leaves undone is what waits then.
+    private var hasScanned = false
+
     /// Finds what changed while nobody looked, and begins to sync.
     package func start() async throws(EngineError) {
         let database = replica.database
@@ -188,11 +191,16 @@ package actor ContainerEngine {
         do {
             position = try replica.database.position() ?? .beginning
             let wasClean = try replica.database.wasStoppedCleanly()
-            if wasClean { try replica.database.setStoppedCleanly(false) }
+            if wasClean {
+                try replica.database.setStoppedCleanly(false)
+                // Before a program changes anything: a power loss that takes this back, and not the change, would hide the change.
+                try replica.tree.synchronize()
+            }
             synchronizer.heldDeletions = try replica.database.held()
             tracker.sending = try replica.database.sending()
             try dropStrangeDeletions()
             try synchronizer.scan(onlyFolders: wasClean)
+            hasScanned = true
         } catch {
             throw .failed("the replica cannot be read: \(error)")
         }
@@ -226,7 +234,7 @@ package actor ContainerEngine {
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
         let left = core.unfinished + core.parkedWork
         let isClean =
-            !synchronizer.changedWhileStopping && synchronizer.heldDeletions.isEmpty
+            hasScanned && !synchronizer.changedWhileStopping && synchronizer.heldDeletions.isEmpty
             && left.allSatisfy { if case .item = $0 { true } else { false } }
         do {
             try replica.tree.synchronize()

@@ -57,8 +57,9 @@ package enum HousekeepingSizes {
 package enum ChunkCollection {
     /// For so long a device may rely on being told that a chunk is here.
     package static let answerLifetime: Duration = .seconds(24 * 3_600)
-    /// What was uploaded, and never committed, is offered for so long: transfers resume.
-    package static let uploadLifetime: Duration = .seconds(24 * 3_600)
+    /// What was uploaded, and never committed, is offered for so long: transfers resume. A file of many gigabytes may take days over a slow
+    /// link, on a machine that is not always on; until then it counts in the quota.
+    package static let uploadLifetime: Duration = .seconds(30 * 24 * 3_600)
 }
 
 /// A pack that chunks were collected from, or moved out of.

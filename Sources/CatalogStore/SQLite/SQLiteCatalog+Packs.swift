@@ -73,6 +73,12 @@ extension SQLiteCatalog: PackCatalog {
         }
     }
 
+    package func notEmptied(_ pack: UInt64) async throws(CatalogError) {
+        try await write { db in
+            try db.run("UPDATE packs SET emptied = NULL WHERE number = ?", [.integer(Int64(bitPattern: pack))])
+        }
+    }
+
     package func forgetPack(_ pack: UInt64) async throws(CatalogError) {
         try await write { db in
             try db.run("DELETE FROM packs WHERE number = ?", [.integer(Int64(bitPattern: pack))])

@@ -37,8 +37,8 @@ struct CloudRequest: Sendable {
 ///
 /// Three pools, so that a question never queues behind an upload, and each has the times that suit it:
 /// - `requests`: 30 s without a byte of the answer, and 10 s without an acknowledgement of what was sent, end a request.
-/// - `uploads`: large bodies. 30 s without progress, in either direction, end a request; a server that is slow in taking a
-///   body is not gone, so there is no limit on acknowledgements.
+/// - `uploads`: large bodies. 30 s without progress, in either direction, end a request. While a connection takes no more bytes, only the
+///   kernel has a clock: it ends one of which nothing is acknowledged, or whose other end has no room, for as long.
 /// - `feeds`: one connection for each container, lost after `CloudLimits.feedLost` without a byte.
 final class Transport: Sendable {
     enum Pool: Sendable, CaseIterable { case requests, uploads, feeds }
@@ -92,9 +92,9 @@ final class Transport: Sendable {
         self.bandwidth = bandwidth
         self.logger = logger
         loopsInUse = Mutex([Int](repeating: 0, count: loops.count))
-        requests = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: true, bandwidth)
-        uploads = Self.makeClient(tls, read: limits.idle, limits, boundsAcknowledgements: false, bandwidth)
-        feeds = Self.makeClient(tls, read: limits.feedLost, limits, boundsAcknowledgements: true, nil)
+        requests = Self.makeClient(tls, read: limits.idle, limits, bandwidth)
+        uploads = Self.makeClient(tls, read: limits.idle, limits, isForUploads: true, bandwidth)
+        feeds = Self.makeClient(tls, read: limits.feedLost, limits, nil)
     }
 
     /// Ends all requests with `.cancelled` and closes the connections. The transport is of no use afterwards.
@@ -237,7 +237,8 @@ final class Transport: Sendable {
     }
 
     private func body(_ bytes: ByteBuffer) -> HTTPClientRequest.Body {
-        guard bandwidth.isLimited, bytes.readableBytes > PiecesOfBytes.pieceBytes else {
+        // In pieces: its end, from which on an answer is waited for, then goes out after the rest, however long that takes.
+        guard bytes.readableBytes > PiecesOfBytes.pieceBytes else {
             bandwidth.note(bytes.readableBytes, .up)
             return .bytes(bytes)
         }
@@ -267,7 +268,7 @@ extension Transport {
         _ tls: TLSConfiguration,
         read: TimeAmount,
         _ limits: TimeLimits,
-        boundsAcknowledgements: Bool,
+        isForUploads: Bool = false,
         _ bandwidth: BandwidthLimiter?
     ) -> HTTPClient {
         var configuration = HTTPClient.Configuration(
@@ -280,20 +281,21 @@ extension Transport {
         // What cannot be reached is said at once; the engine tries again.
         configuration.connectionPool.retryConnectionEstablishment = false
         let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
-        let milliseconds = SocketOptionValue(limits.acknowledgement.nanoseconds / 1_000_000)
+        let patience = isForUploads ? limits.idle : limits.acknowledgement
+        let milliseconds = SocketOptionValue(patience.nanoseconds / 1_000_000)
         configuration.http1_1ConnectionDebugInitializer = { channel in
             channel.eventLoop.submit {
                 guard let bandwidth else { return }
                 let handler = BandwidthHandler(
                     limiter: bandwidth,
-                    usualReads: boundsAcknowledgements ? Self.receiveBuffers : AdaptiveRecvByteBufferAllocator()
+                    usualReads: isForUploads ? AdaptiveRecvByteBufferAllocator() : Self.receiveBuffers
                 )
                 try channel.pipeline.syncOperations.addHandler(handler, position: .first)
             }.flatMap {
-                guard boundsAcknowledgements else { return channel.eventLoop.makeSucceededVoidFuture() }
-                return channel.setOption(option, value: milliseconds).flatMap {
-                    channel.setOption(.recvAllocator, value: Self.receiveBuffers)
-                }.flatMap {
+                channel.setOption(option, value: milliseconds)
+            }.flatMap {
+                guard !isForUploads else { return channel.eventLoop.makeSucceededVoidFuture() }
+                return channel.setOption(.recvAllocator, value: Self.receiveBuffers).flatMap {
                     // What one call gives is decrypted and handed on while it is in the processor's cache.
                     channel.setOption(.maxMessagesPerRead, value: 1)
                 }

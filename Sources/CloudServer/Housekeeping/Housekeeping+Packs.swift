@@ -22,7 +22,12 @@ extension Housekeeping {
         for pack in try await catalog.thinnedPacks(now: start) {
             try Task.checkCancellation()
             guard let size = try await chunks.size(ofClosed: pack.pack) else {
-                if !chunks.hasPack(pack.pack), pack.liveBytes == 0 { try await catalog.forgetPack(pack.pack) }
+                if chunks.hasPack(pack.pack) {
+                    // It is still added to, perhaps in this very round: its time begins when nothing is any more.
+                    try await catalog.notEmptied(pack.pack)
+                } else if pack.liveBytes == 0 {
+                    try await catalog.forgetPack(pack.pack)
+                }
                 continue
             }
             if let emptied = pack.emptied {

@@ -13,9 +13,13 @@ struct Listener: Sendable {
     let responder: RouterResponder<CloudRequestContext>
     let logger: Logger
 
+    /// A connection on which nothing is asked, or goes on being asked, is closed: machines go without a word. Devices themselves close what
+    /// they have not used for half as long.
+    private static let idleTimeout = TimeAmount.seconds(120)
+
     /// Serves until its task is cancelled or shut down. Throws when the address cannot be had.
     func run(onReady: @escaping @Sendable (_ port: Int) async -> Void) async throws {
-        var builder = HTTPServerBuilder.http1()
+        var builder = HTTPServerBuilder.http1(configuration: .init(idleTimeout: Self.idleTimeout))
         if let tls { builder = try .tls(builder, tlsConfiguration: tls) }
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)

@@ -112,8 +112,9 @@ extension Filesystem {
             }
             isEvicted = true
             table.advanceEpoch()
-            // Once more: somebody may have read it from the disk meanwhile, before it was there.
-            node.becomesDataless(placeholder)
+            // Once more: somebody may have read it from the disk meanwhile, before it was there. What a program has set of it since counts.
+            let now = (try? self.descriptor(of: node)).flatMap { try? PlaceholderOperations.read($0.raw) }
+            node.becomesDataless((now ?? nil) ?? placeholder)
             notices.push(.attributes(node: node.id))
         }
         return MutationResult(state: after)

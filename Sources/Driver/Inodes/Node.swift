@@ -36,6 +36,9 @@ final class Node: Sendable {
         var isNamed: Bool
         /// It was seen with several names, or given one more. Then it is taken to have them for good.
         var mayHaveOtherNames = false
+        /// Further names under which it was seen, and which it had not lost as far as was seen: when the one above goes, one of them takes its
+        /// place. Of very many the last ones.
+        var otherLinks: [Link] = []
         /// Of a package's folder: where it was, if the engine has put another state of it there, or nothing. Programs that are in it go on.
         var wasPackage: (parent: InodeKey, name: Name)?
         /// Keeps an inode reachable that has no known name.
@@ -48,6 +51,8 @@ final class Node: Sendable {
         var lastUse: Int64 = 0
         /// Of these, the writable ones, and truncations by name that are under way.
         var writers = 0
+        /// Truncations by name that wait for content: the kernel keeps the inode locked for them.
+        var truncations = 0
         /// Written to since the engine last collected it.
         var isDirty = false
         /// Filled while it was open: the kernel asks for the attributes again once it is closed. (The change time moves with filling,
@@ -71,7 +76,8 @@ final class Node: Sendable {
         var written: WrittenEvidence?
         /// They did, since the first of them opened it.
         var wasWrittenDirectly = false
-        /// The kernel has opened the backing file for programs: mappings of it live on when their handles are closed.
+        /// The kernel has opened the backing file for programs: mappings of it live on when their handles are closed. Or it may have, for
+        /// an earlier mount: what that opened lives on as well.
         var mayBeMapped = false
         /// Also for writing.
         var mayBeMappedForWriting = false
@@ -80,11 +86,29 @@ final class Node: Sendable {
         var isWithoutCapabilities = false
     }
 
-    init(id: UInt64, key: InodeKey, kind: LocalKind, parent: InodeKey, name: Name, facts: Facts) {
+    struct Link: Equatable, Sendable {
+        var parent: InodeKey
+        var name: Name
+    }
+
+    /// - Parameter mayBeOld: whether it may have been opened through an earlier mount.
+    init(
+        id: UInt64,
+        key: InodeKey,
+        kind: LocalKind,
+        parent: InodeKey,
+        name: Name,
+        facts: Facts,
+        mayBeOld: Bool = false
+    ) {
         self.id = id
         self.key = key
         self.kind = kind
-        state = Mutex(State(parent: parent, name: name, isNamed: true, facts: facts))
+        var state = State(parent: parent, name: name, isNamed: true, facts: facts)
+        // What is dataless was in nobody's hands when it became that.
+        state.mayBeMapped = mayBeOld && kind == .file && facts.placeholder == nil
+        state.mayBeMappedForWriting = state.mayBeMapped
+        self.state = Mutex(state)
     }
 
     /// Where it is; nil if its name is gone.
@@ -93,23 +117,39 @@ final class Node: Sendable {
     var isReplaced: Bool { state.withLock { $0.phase == .replaced } }
     var isDataless: Bool { state.withLock { $0.facts.placeholder != nil } }
 
-    /// It was seen at, or moved to, a place.
-    func setLink(_ parent: InodeKey, _ name: Name, isOneOfMany: Bool = false) {
+    private static let otherLinksLimit = 16
+
+    /// It was seen at a place, or moved there from another one.
+    func setLink(_ parent: InodeKey, _ name: Name, isOneOfMany: Bool = false, movedFrom former: Link? = nil) {
         let pinned = state.withLock { state in
+            if isOneOfMany { state.mayHaveOtherNames = true }
+            let (known, new) = (Link(parent: state.parent, name: state.name), Link(parent: parent, name: name))
+            if state.mayHaveOtherNames {
+                state.otherLinks.removeAll { $0 == new || $0 == former || $0 == known }
+                if state.isNamed, known != new, known != former {
+                    state.otherLinks.append(known)
+                    if state.otherLinks.count > Self.otherLinksLimit { state.otherLinks.removeFirst() }
+                }
+            }
             state.parent = parent
             state.name = name
             state.isNamed = true
-            if isOneOfMany { state.mayHaveOtherNames = true }
             defer { state.pinned = nil }
             return state.pinned
         }
         withExtendedLifetime(pinned) {}
     }
 
-    /// A name is gone. If it is the one that is known, the descriptor keeps the inode reachable.
+    /// A name is gone. If no other one is known, the descriptor keeps the inode reachable.
     func loseLink(_ parent: InodeKey, _ name: Name, keeping descriptor: SharedDescriptor?) {
         state.withLock { state in
+            state.otherLinks.removeAll { $0 == Link(parent: parent, name: name) }
             guard state.isNamed, state.parent == parent, state.name == name else { return }
+            if let other = state.otherLinks.popLast() {
+                state.parent = other.parent
+                state.name = other.name
+                return
+            }
             state.isNamed = false
             state.pinned = descriptor
         }
@@ -189,7 +229,7 @@ extension Node {
             case .held: return .busy
             case .free: break
             }
-            guard state.writers == 0, !alone || state.handles == 0 else { return .busy }
+            guard state.writers == 0, state.truncations == 0, !alone || state.handles == 0 else { return .busy }
             state.phase = .held
             return nil
         }
@@ -204,5 +244,9 @@ extension Node {
         }
     }
 
-    var hasWriters: Bool { state.withLock { $0.writers > 0 } }
+    /// Or somebody who is about to be one, for whom the kernel keeps the inode locked.
+    var hasWriters: Bool { state.withLock { $0.writers > 0 || $0.truncations > 0 } }
+
+    func beginTruncation() { state.withLock { $0.truncations += 1 } }
+    func endTruncation() { state.withLock { $0.truncations -= 1 } }
 }

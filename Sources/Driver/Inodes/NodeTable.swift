@@ -91,7 +91,7 @@ final class NodeTable: Sendable {
             }
             guard state.reserved[key] == nil else { return .reserved }
             guard state.epoch == epoch else { return .observeAgain }
-            let node = Self.make(&state, key, kind, parent, name, facts)
+            let node = Self.make(&state, key, kind, parent, name, facts, mayBeOld: parent != staging.key)
             state.byID[node.id]?.lookups = 1
             return .node(node)
         }
@@ -141,7 +141,7 @@ final class NodeTable: Sendable {
                 return known
             }
             guard state.epoch == epoch else { return nil }
-            let node = Self.make(&state, key, kind, parent, name, facts)
+            let node = Self.make(&state, key, kind, parent, name, facts, mayBeOld: parent != staging.key)
             state.byID[node.id]?.uses = 1
             return node
         }
@@ -195,11 +195,12 @@ final class NodeTable: Sendable {
         _ kind: LocalKind,
         _ parent: InodeKey,
         _ name: Name,
-        _ facts: Node.Facts
+        _ facts: Node.Facts,
+        mayBeOld: Bool
     ) -> Node {
         let id = state.next
         state.next += 1
-        let node = Node(id: id, key: key, kind: kind, parent: parent, name: name, facts: facts)
+        let node = Node(id: id, key: key, kind: kind, parent: parent, name: name, facts: facts, mayBeOld: mayBeOld)
         state.byID[id] = Entry(node: node, lookups: 0, uses: 0)
         state.byKey[key] = id
         return node

@@ -106,8 +106,11 @@ extension Filesystem {
         case .sentAway: request.fail(.stale)
         case .needsContent:
             // Bounded by the host. Filling goes to the backing file, not through the mount: nobody waits for us but who wants this file.
-            withWholeContent(request, node, waitsForAuthor: true) { [self] in
+            // Until then the engine stays away: on its way through the kernel it would wait for the inode, with its folder locked.
+            node.beginTruncation()
+            withWholeContent(request, node, waitsForAuthor: true, failed: { node.endTruncation() }) { [self] in
                 truncateByName(request, node, size, wanted)
+                node.endTruncation()
             }
         case .admitted(let facts):
             defer { noteWriterEnded(node, wrote: true) }
@@ -159,7 +162,10 @@ extension Filesystem {
             if wanted.modified != nil, node.isDataless {
                 let time = try diskStatus(descriptor.raw).st_mtim
                 let modified = Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
-                try changePlaceholder(node, modified: modified, mode: nil)
+                if try !changePlaceholder(node, modified: modified, mode: nil) {
+                    // It has become whole meanwhile, and with that got the time that it had.
+                    try called(utimensat(descriptor.raw, "", &times, Int32(CLINUX_AT_EMPTY_PATH)))
+                }
             }
         }
         let isChanged = wanted.mode != nil || wanted.modified != nil || wanted.hasOwner

@@ -201,7 +201,11 @@ extension Filesystem {
             guard case .entry(let entry) = entered else { throw .stale }
             let node = try node(entry.ino)
             if mayPass { _ = descriptors.insert(path, for: node.id) }
-            node.state.withLock { $0.isWithoutCapabilities = true }
+            node.state.withLock { state in
+                state.isWithoutCapabilities = true
+                // Nobody else has ever had it.
+                (state.mayBeMapped, state.mayBeMappedForWriting) = (false, false)
+            }
             let isWriting = flags & O_ACCMODE != O_RDONLY
             let admission = node.beginUse(isWriting: isWriting, discards: true, thread: request.thread, again: {})
             guard case .admitted = admission else {

@@ -244,19 +244,28 @@ extension Filesystem {
                 }
             }
             if exchanges {
-                if let other = to.seen { settle(other, from.folder, from.name) }
+                if let other = to.seen { settle(other, from.folder, from.name, from: (to.folder, to.name)) }
             } else {
                 victim?.loseLink(to.folder, to.name, keeping: pinned)
                 if let other = to.seen, other.kind == .folder { replica.folders.remove(other.key) }
             }
-            settle(from.seen, to.folder, to.name)
+            settle(from.seen, to.folder, to.name, from: (from.folder, from.name))
         }
         if let victim, let other = to.seen, other.hasOneName { table.unname(victim) }
     }
 
     /// An inode has a new place.
-    private func settle(_ seen: Sighting, _ folder: InodeKey, _ name: Name) {
-        table.node(seen.key)?.setLink(folder, name)
+    private func settle(
+        _ seen: Sighting,
+        _ folder: InodeKey,
+        _ name: Name,
+        from former: (parent: InodeKey, name: Name)
+    ) {
+        table.node(seen.key)?.setLink(
+            folder,
+            name,
+            movedFrom: Node.Link(parent: former.parent, name: former.name)
+        )
         guard seen.kind == .folder else { return }
         if folder == table.staging.key {
             replica.folders.remove(seen.key)

@@ -188,17 +188,25 @@ extension Filesystem {
     /// Whether programs have a file mapped that was passed through: with `reads` in any way, else for writing. No handle may be open that
     /// counts as such a use.
     func isMapped(_ node: Node, reads: Bool) -> Bool {
-        guard mayPass, node.kind == .file else { return false }
+        guard node.kind == .file else { return false }
         let mayBe = node.state.withLock { reads ? $0.mayBeMapped : $0.mayBeMappedForWriting }
-        return mayBe && isUsed(node, reads: reads)
+        guard mayBe else { return false }
+        if isUsed(node, reads: reads) { return true }
+        // Kept out until the engine is done with it: nobody has opened it since.
+        node.state.withLock { state in
+            if reads { state.mayBeMapped = false }
+            state.mayBeMappedForWriting = false
+        }
+        return false
     }
 
-    /// What cannot be found out counts as a use.
+    /// What cannot be found out counts as a use, where this mount passes files through: then the disk knows leases.
     private func isUsed(_ node: Node, reads: Bool) -> Bool {
         guard let path = try? descriptor(of: node),
             let file = try? OwnedDescriptor(reopening: path.raw, flags: reads ? O_RDWR : O_RDONLY)
         else { return true }
-        return clinux_check_unused(file.raw, reads ? 1 : 0) != 0
+        let status = clinux_check_unused(file.raw, reads ? 1 : 0)
+        return mayPass ? status != 0 : status == -EAGAIN
     }
 
     /// Changes attributes of a file: that its times move thereby is no sign of a write.

@@ -38,7 +38,8 @@ extension Node {
     ///   - mayPass: whether this mount passes through at all.
     func chooseRoute(isStreaming: Bool, mayPass: Bool, again: @escaping @Sendable () -> Void) -> Choice {
         state.withLock { state in
-            if isStreaming {
+            // A direct handle proves that it has become whole since that was looked at, and the kernel would refuse the other kind.
+            if isStreaming, state.direct == 0 {
                 state.indirect += 1
                 return .route(.uncached)
             }

@@ -63,14 +63,21 @@ extension Filesystem {
     }
 
     /// Fetches the whole content, then goes on; fails the request with what the host says.
+    /// - Parameter failed: runs instead of `then`.
     func withWholeContent(
         _ request: Request,
         _ node: Node,
         waitsForAuthor: Bool,
+        failed: @escaping @Sendable () -> Void = {},
         then: @escaping @Sendable () -> Void
     ) {
+        let found: PlaceholderFile?
+        do throws(Errno) { found = try placeholderFile(of: node) } catch {
+            failed()
+            return request.fail(error)
+        }
+        guard let file = found else { return then() }
         request.attempt { () throws(Errno) in
-            guard let file = try placeholderFile(of: node) else { return then() }
             deferrals.wait(
                 request,
                 begin: { completion in
@@ -84,8 +91,13 @@ extension Filesystem {
                 nothing: (),
                 resume: { [self] result in
                     request.attempt { () throws(Errno) in
-                        try result.get()
-                        try becomeWhole(node, file)
+                        do throws(Errno) {
+                            try result.get()
+                            try becomeWhole(node, file)
+                        } catch {
+                            failed()
+                            throw error
+                        }
                         then()
                     }
                 }
@@ -108,7 +120,6 @@ extension Filesystem {
     }
 
     /// Times or mode of a dataless file. False if it is whole now, so that they are set as on any file.
-    @discardableResult
     func changePlaceholder(_ node: Node, modified: Timestamp?, mode: UInt16?) throws(Errno) -> Bool {
         guard let file = try placeholderFile(of: node) else { return false }
         do throws(Errno) {

@@ -207,7 +207,7 @@ extension ItemTracker {
             pass.manifests[content] = manifest
         }
         if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
-        if found.state.kind == .file || found.state.kind == .package { pass.written.append(found.place) }
+        pass.written.append(found.place)
     }
 
     /// Made twice, the same both times: the local item continues the cloud's.

@@ -5,12 +5,26 @@ package import UbiquityModel
 extension ItemTracker {
     package func localOnlyReason(_ place: LocalPlace, _ path: ItemPath) -> LocalOnly.Reason? {
         if let reason = LocalOnly.reason(for: path) { return reason }
+        // A folder, or a document that was synced before there was a file of the other name, is none.
         if let database = LocalOnly.databaseOfSharedMemory(place.name),
-            (try? view.observe(LocalPlace(folder: place.folder, name: database))) ?? nil != nil
+            let state = (try? view.observe(place)) ?? nil, state.kind == .file,
+            ((try? view.observe(LocalPlace(folder: place.folder, name: database))) ?? nil)?.kind == .file,
+            ((try? view.synced(key: state.key)) ?? []).isEmpty
         {
             return .sharedMemoryOfDatabase
         }
         return nil
+    }
+
+    /// A folder that is where nothing is sent from, and has not left the cloud yet: what belongs in it leaves with it, or stays if it is
+    /// moved back before.
+    func folderToLeaveWith(_ place: LocalPlace, _ state: LocalState?, _ row: SyncedItem?) throws -> LocalPlace? {
+        guard place.folder != view.rootKey, try knownItem(of: place.folder) != nil,
+            let folder = view.place(ofFolder: place.folder), localOnlyReason(at: folder) != nil
+        else { return nil }
+        // What was an item elsewhere leaves by itself.
+        if let state, row?.local?.key != state.key, try !view.synced(key: state.key).isEmpty { return nil }
+        return folder
     }
 
     /// An item that was moved to where nothing is sent from leaves the other devices; its content must be here first.
@@ -37,7 +51,9 @@ extension ItemTracker {
     @discardableResult
     func collectLeaving(_ place: LocalPlace, _ state: LocalState, _ work: Work, into pass: Pass) throws -> Bool {
         var isWhole = true
-        for row in try view.synced(key: state.key) where state.kind != .file || state.linkCount == 1 {
+        for row in try view.synced(key: state.key) {
+            // One of several names: those that are still where they were go on, and the content is here.
+            if state.kind == .file, state.linkCount > 1, try !hasLeft(row, state.key, for: place) { continue }
             // What has become a package goes as the folder that it was.
             if state.kind == .package, row.content != .folder, try view.package(around: place.folder) == nil,
                 localOnlyReason(at: place) == nil
@@ -62,6 +78,13 @@ extension ItemTracker {
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
         return isWhole
+    }
+
+    /// Whether the item's own name stands for something else by now.
+    private func hasLeft(_ row: SyncedItem, _ key: InodeKey, for place: LocalPlace) throws -> Bool {
+        guard let folder = folderKey(of: row.place.parent) else { return false }
+        let own = LocalPlace(folder: folder, name: row.place.name)
+        return try own != place && view.observe(own)?.key != key
     }
 
     /// Whether an announced file's author is no device of the account any more: there is nothing to wait for, and nothing that the cloud

@@ -29,7 +29,9 @@ extension ItemTracker {
         // First of all: what lies in a folder that stays here has no item as its parent.
         if let path = view.path(of: place), let reason = localOnlyReason(place, path) {
             let row = try knownItem(of: place.folder).flatMap { try rows(at: place, in: $0, nil).first }
-            return try collectLocalOnly(place, try view.observe(place), row, reason, work, into: pass)
+            let state = try view.observe(place)
+            if let folder = try folderToLeaveWith(place, state, row) { return try collect(folder, work, into: pass) }
+            return try collectLocalOnly(place, state, row, reason, work, into: pass)
         }
         guard let parent = try parentItem(of: place, work, into: pass) else {
             return try lookAtHomeless(place, work, into: pass)

@@ -21,7 +21,7 @@ package final class Pass {
     package var parents: [InodeKey: ItemID] = [:]
     /// Manifests of contents that were read or sent, for transferring differences later.
     package var manifests: [ContentID: Manifest] = [:]
-    /// Local files whose rows are about to be written: made durable before.
+    /// What is there whose rows are about to be written, of whatever kind: made durable before.
     package var written: [LocalPlace] = []
     /// Items whose deletion the server has taken.
     package var committedDeletions: [ItemID] = []

@@ -178,7 +178,8 @@ package struct PassRecord: Sendable {
     /// What the cloud answered: written in any case.
     package var answered: [RemoteItem]
     package var manifests: [ContentID: Manifest]
-    /// Local files whose rows are written: made durable before.
+    /// What is there whose rows are written, of whatever kind: made durable before. Else a change that a power loss takes back would pass
+    /// for one that was made here since, and be sent.
     package var written: [LocalPlace]
     /// Folders whose entries the engine changed.
     package var folders: Set<InodeKey>

@@ -300,6 +300,7 @@ extension Synchronizer {
         let place = Place(parent: found.parent, name: found.place.name)
         if place == candidate.remote?.place { row.place = place }
         pass.setRow(row)
+        pass.written.append(found.place)
         candidate.synced = row
         candidate.found?.state = state
     }
@@ -526,7 +527,7 @@ extension Synchronizer {
         }
         pass.setRow(SyncedItem(remote, local: LocalEvidence(state)))
         pass.foldersTouched.insert(place.folder)
-        if state.kind == .file || state.kind == .package { pass.written.append(place) }
+        pass.written.append(place)
     }
 
     /// A program may have renamed or removed a folder in the moment since it came there, and has said so already.

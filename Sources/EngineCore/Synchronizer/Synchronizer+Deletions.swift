@@ -9,10 +9,11 @@ extension Synchronizer {
         guard !deletions.isEmpty else { return sends }
         let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
         guard !ids.isEmpty else { return sends }
-        let total = (try? device.itemCount()) ?? 0
         let isHeld = ids.contains { heldDeletions.contains($0) }
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }
+        // To count all takes a second where there are a million.
+        let total = deletionGuard.dependsOnTotal(fresh.count, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
         if !isHeld,
             deletionGuard.admits(fresh.count, underOneFolder: areUnderOneFolder(ids), total: total, at: device.now)
         {
@@ -48,6 +49,17 @@ extension Synchronizer {
             folder = state.key
         }
         return true
+    }
+
+    /// What was held is here again, or gone everywhere: nobody is asked about it any more.
+    func releaseSettledDeletions(_ pass: Pass) {
+        guard !heldDeletions.isEmpty else { return }
+        let settled = pass.all.filter { candidate in
+            heldDeletions.contains(candidate.id) && (candidate.verdict == .done || candidate.verdict == .sent)
+        }
+        guard !settled.isEmpty else { return }
+        heldDeletions.subtract(settled.map(\.id))
+        storeHeld()
     }
 
     private func hold(_ ids: [ItemID]) {

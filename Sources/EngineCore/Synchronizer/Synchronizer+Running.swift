@@ -28,6 +28,7 @@ extension Synchronizer {
             await end(pass, after: error)
         }
         isRunningPass = false
+        releaseSettledDeletions(pass)
         let (verdicts, changed, woken) = tracker.settle(pass, works)
         if notesFinished {
             for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }

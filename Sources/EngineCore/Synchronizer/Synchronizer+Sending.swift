@@ -430,9 +430,7 @@ extension Synchronizer {
         candidate.synced = row
         pass.setRow(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }
-        if found.state.kind == .file && !found.state.isDataless || found.state.kind == .package {
-            pass.written.append(found.place)
-        }
+        pass.written.append(found.place)
         if case .file? = operation.action.content {
             tracker.sending[candidate.id] = nil
             tracker.refusedRevisions.remove(candidate.id)

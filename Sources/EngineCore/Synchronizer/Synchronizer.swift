@@ -113,7 +113,9 @@ package final class Synchronizer<Device: EngineDevice> {
         }
         if let replaced = change.replaced, device.isLogged(.inode(replaced)) { lookAtMoved(replaced, deletedAt: place) }
         if let from = change.movedFrom {
-            noteLeft(LocalPlace(folder: from.parent, name: from.name), change.key, for: place)
+            let old = LocalPlace(folder: from.parent, name: from.name)
+            noteLeft(old, change.key, for: place)
+            if change.isFolder, let key = change.key, isLocalOnly(old), !isLocalOnly(place) { noteReturned(key) }
         }
         let isOpen = change.key.map { device.hasWriter($0) } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
@@ -142,6 +144,17 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.vanished.insert(old)
         if let key { tracker.moves[key] = place }
         handle(.changed(old, isOpen: false))
+    }
+
+    private func isLocalOnly(_ place: LocalPlace) -> Bool {
+        device.path(of: place).flatMap { tracker.localOnlyReason(place, $0) } != nil
+    }
+
+    /// A folder is back from where nothing is sent, perhaps before it had left the cloud: what was done in it there, and what others did in
+    /// it, counts from now on.
+    private func noteReturned(_ folder: InodeKey) {
+        foldersToScan.insert(folder)
+        for case .item(let item) in core.parkedWork.sorted() { handle(.woken(.item(item))) }
     }
 
     /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.

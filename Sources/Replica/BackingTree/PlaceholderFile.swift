@@ -21,6 +21,8 @@ package final class PlaceholderFile: Sendable {
         var placeholder: Placeholder
         var present: ByteRangeSet
         var phase = Phase.filling
+        /// As it was when it became whole.
+        var finished: LocalState?
     }
 
     private enum Phase { case filling, whole, discarded }
@@ -93,21 +95,27 @@ package final class PlaceholderFile: Sendable {
         }
     }
 
-    /// When all is there: fsync, modification time, mode, and last the placeholder's removal. The file is then whole;
-    /// again, it is just looked at. Throws ESTALE once discarded, EAGAIN while anything is missing.
+    /// When all is there: fsync, modification time, mode, and last the placeholder's removal. The file is then whole. Throws ESTALE once
+    /// discarded, EAGAIN while anything is missing.
     /// - Parameter isDurable: the disk was synced after it had become complete.
+    /// - Returns: what it was when it became whole, also to who comes later: by then a program may have written to it, and what that made
+    ///   of it would pass for what the cloud has.
     package func finish(isDurable: Bool = false) throws(Errno) -> LocalState {
         try filling.withLock { _ throws(Errno) in
             let (phase, placeholder) = state.withLock { ($0.phase, $0.placeholder) }
             switch phase {
-            case .whole: break
+            case .whole:
+                guard let finished = state.withLock({ $0.finished }) else { throw .stale }
+                return finished
             case .discarded: throw .stale
             case .filling:
                 guard isComplete else { throw .resourceTemporarilyUnavailable }
                 try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
                 state.withLock { $0.phase = .whole }
             }
-            return try BackingTree.observe(descriptor: file.raw)
+            let finished = try BackingTree.observe(descriptor: file.raw)
+            state.withLock { $0.finished = finished }
+            return finished
         }
     }
 

@@ -101,7 +101,10 @@ package enum PlaceholderOperations {
     /// The steps that make a filled inode whole: fsync, time, mode, and the attribute last.
     /// - Parameter isDurable: the bytes were synced before.
     static func complete(_ descriptor: Int32, _ placeholder: Placeholder, isDurable: Bool = false) throws(Errno) {
-        if !isDurable { try checked(clinux_fsync(descriptor)) }
+        // One whose content has another size than it was announced with.
+        let isOfOtherSize = try status(of: descriptor).size != placeholder.size
+        if isOfOtherSize { try checked(clinux_truncate(descriptor, placeholder.size)) }
+        if !isDurable || isOfOtherSize { try checked(clinux_fsync(descriptor)) }
         try setModified(descriptor, placeholder.modified)
         try restoreMode(descriptor, placeholder.mode)
         try ExtendedAttributes.remove(descriptor, ExtendedAttributes.placeholder)

@@ -101,6 +101,12 @@ extension ContainerEngine {
         return status.blocks > 8
     }
 
+    /// Whether a program has told of a change there that is not sent. What it did may have left the times as they were.
+    func isChanged(at place: LocalPlace) -> Bool {
+        let work = EngineCore.Work.place(place)
+        return (core.isWaiting(work) || core.isTransferring(work)) && tracker.aspects[place] != nil
+    }
+
     func refusal(_ item: Resolved) -> (String, isTemporary: Bool)? {
         if let reason = localOnlyReason(item) {
             return ("stays on this device: \(reason.description)", false)
@@ -113,10 +119,8 @@ extension ContainerEngine {
             guard placeholder.revision == file.revision, local.key == item.state.key else {
                 return ("about to change", true)
             }
-        } else if item.state.kind == .package
-            ? !local.describes(item.state)
-            : local != LocalEvidence(item.state)
-                || (core.isWaiting(.place(item.place)) && tracker.aspects[item.place] != nil)
+        } else if isChanged(at: item.place)
+            || (item.state.kind == .package ? !local.describes(item.state) : local != LocalEvidence(item.state))
         {
             return (Self.unsent, true)
         }

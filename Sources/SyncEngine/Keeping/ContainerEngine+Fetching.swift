@@ -125,7 +125,8 @@ extension ContainerEngine {
             self.keeping.search = nil
             guard self.keeping.searchesAgain else { return }
             self.keeping.searchesAgain = false
-            self.searchKept()
+            // This one may have been cancelled, and who is asks for nothing.
+            Task { self.searchKept() }
         }
     }
 

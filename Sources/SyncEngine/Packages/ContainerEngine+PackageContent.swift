@@ -123,7 +123,11 @@ extension ContainerEngine {
         do {
             let index = try await packageIndex(of: file)
             let tree = try await tree(of: item.place)
-            guard row.local?.describes(tree.state) == true, tree.index == index else { return refused(Self.changed) }
+            // Between two looks with the same result a program may have written, and put the times back.
+            drainChanges()
+            guard row.local?.describes(tree.state) == true, tree.index == index, !isChanged(at: item.place) else {
+                return refused(Self.changed)
+            }
             let offsets = Dictionary(index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
             let folders = folders(of: tree)
             for entry in tree.entries

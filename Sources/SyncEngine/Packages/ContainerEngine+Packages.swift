@@ -271,11 +271,13 @@ extension ContainerEngine {
     private static let keepingTime = Duration.seconds(30)
 
     func keepReplaced(_ staged: String) {
-        let (replica, logger) = (replica, logger)
-        Task { [weak self] in
+        let logger = logger
+        // Not held meanwhile: who mounts the container again would wait for it. What is left then, the next start removes.
+        Task { [weak self, weak replica] in
             repeat {
                 try? await Task.sleep(for: Self.keepingTime)
             } while await self?.isWritten(replaced: staged) == true
+            guard let replica else { return }
             do { try await BlockingPool.shared.run { try replica.staging.remove(staged) } } catch {
                 logger.warning("the old state of a package stays until the next start", metadata: ["why": "\(error)"])
             }

@@ -102,9 +102,13 @@ struct Uploader: Sendable {
             var bytesInBatch = 0
             let former = formerManifest(of: item)
             let known = lost.without(Set((former?.entries ?? []).map(\.chunk)))
-            func handOver() {
+            func handOver() throws {
                 slots.wait()
-                batches.continuation.yield(batch)
+                if case .terminated = batches.continuation.yield(batch) {
+                    // Called off: nobody takes any more.
+                    slots.signal()
+                    throw UploadError.changed
+                }
                 batch = []
                 bytesInBatch = 0
             }
@@ -116,10 +120,10 @@ struct Uploader: Sendable {
                 }
                 batch.append((id, Array(bytes)))
                 bytesInBatch += bytes.count
-                if bytesInBatch >= Self.batchBytes { handOver() }
+                if bytesInBatch >= Self.batchBytes { try handOver() }
             }
             let openFolder = { () throws(Errno) in OwnedFile(try replica.tree.openFolder(key: place.folder)) }
-            let outcome =
+            var outcome =
                 if state.kind == .package {
                     Self.readPackage(
                         WantedFile(place: place, state: state, hasWriter: hasWriter),
@@ -142,7 +146,9 @@ struct Uploader: Sendable {
                         emit: take
                     )
                 }
-            if case .success = outcome, !batch.isEmpty { handOver() }
+            if case .success = outcome, !batch.isEmpty {
+                do { try handOver() } catch { outcome = .failure(.changed) }
+            }
             result.withLock { $0 = outcome }
             batches.continuation.finish()
         }
@@ -165,6 +171,7 @@ struct Uploader: Sendable {
                 }
             }
         }
+        isStopped.withLock { $0 = true }
         if let failure = failure.withLock({ $0 }) { throw .cloud(failure) }
         guard let reading = try result.withLock({ $0 })?.get() else { throw .changed }
         return ReadContent(manifest: reading.manifest, content: reading.content, state: reading.state, chunks: [:])

@@ -37,7 +37,7 @@ extension ContainerEngine {
                 let name = try await self.bringTogether(wanted)
                 self.downloaded[id] = (wanted.file.revision, name)
             } catch {
-                verdict = if case .cloud(let cloudError) = error { Self.verdict(cloudError) } else { .failed }
+                verdict = self.verdict(error, wanted)
                 self.logger.info("a download ended early", metadata: ["why": "\(error)"])
             }
             self.transferTasks[id] = nil

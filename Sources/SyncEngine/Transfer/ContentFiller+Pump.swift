@@ -14,11 +14,8 @@ extension ContentFiller {
     private func pump(_ file: PlaceholderFile) async {
         let id = ObjectIdentifier(file)
         do throws(FillError) {
-            let source = try await source(of: file, id)
-            guard let manifest = source.manifest else {
-                await park(id, source)
-                return tellEnded()
-            }
+            let (source, isParked) = try await sourceOrPark(file, id)
+            guard let manifest = source.manifest, !isParked else { return tellEnded() }
             // What is downloaded by name becomes whole file by file, and no others with it.
             if file.placeholder.offset == nil, !isWantedByEngine(id) { missed(file, source.place) }
             try await fill(file, id, source, manifest)
@@ -124,13 +121,20 @@ extension ContentFiller {
     }
 
     /// How many bytes may be fetched at once. Throws when the disk has no room for what is waited for, before any of it is written:
-    /// a file that will not fit does not take the last room from everything else.
+    /// a file that will not fit does not take the last room from everything else. Who reads a part that fits has it.
     private func room(for file: PlaceholderFile, _ id: ObjectIdentifier) throws(FillError) -> Int64 {
-        let waiting = state.withLock { $0.files[id]?.waiters.values.map(\.range) ?? [] }
-        let demanded = waiting.map { range in file.missing(in: range).reduce(0) { $0 + Int64($1.count) } }.max() ?? 0
         let room: Int64
         do throws(Errno) { room = try replica.tree.freeBytes() - Self.roomLeft } catch { throw .system(error) }
-        guard demanded == 0 || demanded <= room else { throw .system(.noSpace) }
+        let unserved = state.withLock { $0.files[id]?.waiters.filter { !$0.value.isServed(by: file) } ?? [:] }
+        let demands = unserved.mapValues { waiter in
+            file.missing(in: waiter.range).reduce(0) { $0 + Int64($1.count) }
+        }
+        let tooLarge = demands.filter { $0.value > 0 && $0.value > room }.keys
+        guard tooLarge.isEmpty || tooLarge.count < demands.count else { throw .system(.noSpace) }
+        let refused = state.withLock { state in
+            tooLarge.compactMap { state.files[id]?.waiters.removeValue(forKey: $0) }
+        }
+        for waiter in refused { waiter.completion(.system(.noSpace)) }
         return max(room, 0)
     }
 
@@ -141,7 +145,9 @@ extension ContentFiller {
         return state.withLock { state in
             guard var entry = state.files[id] else { return nil }
             if !file.isDiscarded, !file.isWhole {
-                let first = entry.waiters.min { $0.key < $1.key }?.value
+                // Who reads a part waits for that alone, and not for the rest of what somebody wants whole.
+                let first = entry.waiters.lazy.filter { !file.missing(in: $0.value.range).isEmpty }
+                    .min { ($0.value.isEngine ? 1 : 0, $0.key) < ($1.value.isEngine ? 1 : 0, $1.key) }?.value
                 if let first, let start = file.missing(in: first.range).first?.lowerBound {
                     return
                         start..<min(
@@ -237,16 +243,32 @@ extension ContentFiller {
         if let unused { remember(unused) }
     }
 
+    /// - Returns: where the content comes from, and whether who waits for it is parked until it has come to the cloud.
+    private func sourceOrPark(
+        _ file: PlaceholderFile,
+        _ id: ObjectIdentifier
+    ) async throws(FillError) -> (Source, isParked: Bool) {
+        while true {
+            let arrivals = state.withLock(\.arrivals)
+            let source = try await source(of: file, id)
+            guard source.manifest == nil else { return (source, false) }
+            if await park(id, source, asOf: arrivals) { return (source, true) }
+        }
+    }
+
     /// The author has announced the item, its content is on its way: who waits for it stays, for a while.
-    private func park(_ id: ObjectIdentifier, _ source: Source) async {
-        let (parked, impatient): ([UInt64], [UInt64]) = state.withLock { state in
+    /// - Returns: false if contents have arrived since that was looked up.
+    private func park(_ id: ObjectIdentifier, _ source: Source, asOf arrivals: UInt64) async -> Bool {
+        let numbers: (parked: [UInt64], impatient: [UInt64])? = state.withLock { state in
+            guard state.arrivals == arrivals else { return nil }
             state.files[id]?.isPumping = false
             let waiters = state.files[id]?.waiters ?? [:]
             let parked = waiters.filter(\.value.waitsForAuthor).keys
             return (Array(parked), waiters.keys.filter { !parked.contains($0) })
         }
+        guard let (parked, impatient) = numbers else { return false }
         end(impatient, of: id, .wouldWait)
-        guard !parked.isEmpty else { return }
+        guard !parked.isEmpty else { return true }
         Task { [weak self, patience] in
             try? await Task.sleep(for: patience)
             self?.end(parked, of: id, .unsent(author: source.author))
@@ -257,6 +279,7 @@ extension ContentFiller {
             // Nothing arrives while the server is not reached.
             end(parked, of: id, error)
         }
+        return true
     }
 
     /// Those of the waiters that still wait for what is only announced are told that it does not come.

@@ -62,6 +62,8 @@ package final class ContentFiller: Sendable {
         var finishing: [PlaceholderFile] = []
         var endWaiters: [InodeKey: [CheckedContinuation<Void, Never>]] = [:]
         var nextWaiter: UInt64 = 0
+        /// How often a content has arrived that was only announced before.
+        var arrivals: UInt64 = 0
         /// Why nothing can be fetched at the moment.
         var obstacle: FillError?
         /// Nothing will be fetched any more.
@@ -354,6 +356,7 @@ package final class ContentFiller: Sendable {
     /// Content that was only announced has reached the cloud, or never will: whoever waits for it is told.
     func contentArrived(for item: ItemID) {
         let files: [PlaceholderFile] = state.withLock { state in
+            state.arrivals += 1
             var files = [PlaceholderFile]()
             for (id, entry) in state.files
             where !entry.isPumping && entry.source?.item == item && !entry.waiters.isEmpty {
