@@ -23,7 +23,7 @@ extension UbiquityService {
         mounted: (MountRequest.Answer) -> Void = { _ in }
     ) async throws(ControlError) {
         signal(SIGPIPE, SIG_IGN)
-        raiseDescriptorLimit()
+        DescriptorLimit.raise()
         let lock: FileLock
         let service: UbiquityService
         let listener: ControlListener
@@ -74,11 +74,4 @@ extension UbiquityService {
         return source
     }
 
-    /// The driver's descriptors are a bounded cache; the more it may have, the less it reopens.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    }
 }

@@ -113,6 +113,24 @@ extension MountTests {
         }
 
         /// A folder that the cloud still has children of is not "another's" as long as only this device's own deletions wait in it.
+        @Test func `what was held and is here again is asked about no more`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; for i in $(seq 150); do echo $i > d/f$i; done")
+                try a.sync()
+                try a.shell("mv d .Trash-1000")
+                try eventually("they are held") {
+                    try a.json("status")["held-deletions"]?.integer ?? 0 > 100
+                }
+                try a.shell("mv .Trash-1000 d")
+                try a.sync()
+                try eventually("nothing is held") {
+                    try a.json("status")["held-deletions"]?.integer ?? 0 == 0
+                }
+                #expect(try b.names("d").count == 150)
+            }
+        }
+
         @Test func `folders of held deletions do not come back by themselves`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

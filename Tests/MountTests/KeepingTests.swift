@@ -156,6 +156,27 @@ extension MountTests {
             }
         }
 
+        /// The kernel reads and writes the file on the disk for it, whether or not a service is there: the new one sees no handle.
+        @Test func `what a program has open since an earlier mount is not given up`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("text", to: "f")
+                try a.sync()
+                guard try a.succeed("status").output.contains("kernel passthrough") else { return }
+                let reader = try a.startShell("exec 3<f; sleep 60")
+                poll(nil, 0, 500)
+                defer { reader.kill() }
+                try a.killService()
+                try a.up()
+                try a.sync()
+                #expect(try !a.run("evict", a.path("f")).isSuccess)
+                reader.kill()
+                _ = try? reader.wait()
+                try eventually("it goes") { try a.run("evict", a.path("f")).isSuccess }
+                #expect(try a.text("f") == "text")
+            }
+        }
+
         @Test func `a connection that is lost ends nothing for good`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -218,6 +218,78 @@ extension MountTests {
             }
         }
 
+        /// The driver knew of one name of it, that was gone, and told nobody.
+        @Test func `a file that had a second name for a while is sent as ever`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("for n in 1 2 3 4; do echo old > f$n; done; cat f? > /dev/null")
+                try a.sync()
+                try a.shell(
+                    "ln f1 g1; rm g1; ln f2 g2; mv f1 h1; mv h1 f1; echo x > y; mv y g2; ln f3 d3; ln f3 e3; rm e3 d3"
+                )
+                try a.sync()
+                try a.shell("echo new >> f1; echo new >> f2; echo new > f3; chmod 600 f4")
+                try a.sync()
+                for name in ["f1", "f2"] { try b.waitForText("old\nnew\n", in: name) }
+                try b.waitForText("new\n", in: "f3")
+            }
+        }
+
+        @Test func `one of several names that goes to where nothing is sent leaves, and the others stay`() async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("echo text > f; ln f g; mkdir x.nosync")
+                try a.sync()
+                try b.waitForText("text\n", in: "f")
+                try a.shell("mv f x.nosync/")
+                try a.sync(limit: .seconds(20))
+                try b.waitForAbsence(of: "f")
+                #expect(try b.text("g") == "text\n")
+                #expect(try a.text("x.nosync/f") == "text\n")
+            }
+        }
+
+        @Test func `a folder is no shared memory of a database, whatever its name`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir server ipc; echo text > ipc/f")
+                try a.sync()
+                try a.shell("mv ipc server-shm; mkdir new new-shm; echo text > new-shm/f")
+                try a.sync()
+                for folder in ["server-shm", "new-shm"] { try b.waitForText("text\n", in: folder + "/f") }
+                // What was synced as a document stays one.
+                try a.shell("echo text > log-shm")
+                try a.sync()
+                try a.shell("echo > log; echo more >> log-shm")
+                try a.sync()
+                try b.waitForText("text\nmore\n", in: "log-shm")
+            }
+        }
+
+        /// What was done in it was taken for what stays here, and what others did was not looked at again.
+        @Test func `a folder that comes back before it has left is as if it had never been away`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; head -c 4M /dev/urandom > d/large; echo old > d/c; echo old > d/e")
+                try a.sync()
+                try b.sync()
+                try b.shell("cat d/c > /dev/null")
+                try b.succeed("config", "set", "bandwidth", "off/64K")
+                // It waits for the large one.
+                try b.shell("mv d d.nosync; echo new > d.nosync/c; echo new > d.nosync/n; rm d.nosync/e")
+                try steadily("it has not left", for: .seconds(2)) { a.exists("d/c") && a.exists("d/large") }
+                try a.shell("echo other > d/o")
+                try b.shell("sleep 1; mv d.nosync d")
+                try b.succeed("config", "reset", "bandwidth")
+                try b.sync()
+                for name in ["c", "n"] { try a.waitForText("new\n", in: "d/" + name) }
+                try a.waitForAbsence(of: "d/e")
+                try b.waitForText("other\n", in: "d/o")
+                #expect(try Tree.digest(a.path("d/large")) == Tree.digest(b.path("d/large")))
+            }
+        }
+
         @Test func `what did not change sends nothing`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

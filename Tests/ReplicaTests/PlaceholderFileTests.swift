@@ -56,6 +56,33 @@ import UbiquityModel
         #expect(try file.finish() == state)
     }
 
+    /// Its row said then that the cloud has what a program had just written: it was never sent.
+    @Test func `who comes to it when it is whole is told what it was then, and not what a program has made of it`()
+        throws
+    {
+        let file = try make()
+        try fill(file, 0..<size, wanted)
+        let state = try file.finish()
+        let writer = try scratch.open(scratch.appending("file"))
+        #expect(pwrite(writer.raw, "more", 4, off_t(size)) == 4)
+        #expect(try file.finish(isDurable: true) == state)
+        #expect(try BackingTree.observe(descriptor: writer.raw) != state)
+    }
+
+    @Test func `one whose content is shorter than it was announced has no zeros at its end`() throws {
+        let file = try make()
+        let descriptor = try scratch.open(scratch.appending("file"))
+        var placeholder = try #require(try PlaceholderOperations.read(descriptor.raw))
+        placeholder.size = 1000
+        let fitting = PlaceholderFile(
+            descriptor: descriptor,
+            placeholder: placeholder,
+            key: file.key
+        )
+        try fill(fitting, 0..<1000, wanted)
+        #expect(try fitting.finish().size == 1000)
+    }
+
     @Test func `writers on several threads do not disturb each other`() throws {
         let file = try make()
         let wanted = wanted

@@ -365,6 +365,8 @@ import Testing
             ],
             moreFaults: [.packages]
         ),
+        // A new folder was sent, renamed, and deleted while a pass wrote down what had become of it: nobody looked for the item.
+        Story(seed: 11_000_583_498, steps: [14, 20, 29, 33, 36, 40, 41, 42, 45, 47, 51, 56]),
         // A folder that left, since it became a package, waited for a content that nobody had any more: it had been replaced by a newer one.
         Story(
             seed: 8_000_070_120,

@@ -67,7 +67,9 @@ extension ItemTracker {
                 if !settleAbsent(place, state, row, candidate) { bringWhole(place, state, candidate) }
                 continue
             }
-            if row.content == .folder, try !view.populateBelow(row.id) || !isWholeBelow(row.id) {
+            if row.content == .folder,
+                try fetching.count >= Self.fetchesAtOnce || !view.populateBelow(row.id) || !isWholeBelow(row.id)
+            {
                 // All of it goes, or none.
                 isWhole = false
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
@@ -127,6 +129,8 @@ extension ItemTracker {
         view.path(of: place).flatMap { localOnlyReason(place, $0) }
     }
 
+    private static var fetchesAtOnce: Int { 32 }
+
     /// Whether all contents below a folder are here; brings what is not.
     private func isWholeBelow(_ folder: ItemID) throws -> Bool {
         var isWhole = true
@@ -143,7 +147,9 @@ extension ItemTracker {
                 })
             else { continue }
             isWhole = false
-            if fetching.count < 32, refusal(of: local.key) == nil { view.fetchWhole(place, local.key) }
+            if refusal(of: local.key) == nil { view.fetchWhole(place, local.key) }
+            // It is looked through again when some have come.
+            if fetching.count >= Self.fetchesAtOnce { return false }
         }
         return isWhole
     }

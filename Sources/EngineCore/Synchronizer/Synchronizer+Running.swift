@@ -29,6 +29,7 @@ extension Synchronizer {
         }
         isRunningPass = false
         releaseSettledDeletions(pass)
+        let gone = deletedMeanwhile(pass)
         let (verdicts, changed, woken) = tracker.settle(pass, works)
         if notesFinished {
             for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
@@ -37,8 +38,17 @@ extension Synchronizer {
         lookAtWhatLayInFormerFolders(pass)
         lookAtWhatWasIgnored(pass)
         handle(.passEnded(verdicts))
+        if !gone.isEmpty { handle(.pendingLoaded(gone, isLast: false)) }
         for work in woken { handle(.woken(work)) }
         hurryWhatFailed(pass, works)
+    }
+
+    /// Items whose rows lead to what a program has deleted while this pass had them: it was told when no row did.
+    private func deletedMeanwhile(_ pass: Pass) -> [ItemID] {
+        guard !tracker.freshDeletions.isEmpty else { return [] }
+        return pass.changes.upserts.filter { row in
+            row.local.map { tracker.freshDeletions.contains($0.key) } ?? false
+        }.map(\.id)
     }
 
     private func look(_ work: Work, into pass: Pass) {

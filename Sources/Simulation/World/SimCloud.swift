@@ -197,7 +197,7 @@ struct SimCloud {
     /// Every chunk that nothing refers to, as if devices had slept for days.
     /// - Returns: how many there were.
     mutating func collectChunks() throws -> Int {
-        let now = timeOfDay.after(.days(3))
+        let now = timeOfDay.after(ChunkCollection.uploadLifetime + ChunkCollection.answerLifetime + .days(1))
         var count = 0
         var position: ChunkPosition?
         repeat {

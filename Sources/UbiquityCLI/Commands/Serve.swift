@@ -53,6 +53,7 @@ struct Serve: AsyncParsableCommand {
     func run() async throws {
         clinux_keep_freed_memory()
         signal(SIGPIPE, SIG_IGN)
+        DescriptorLimit.raise()
         do {
             try await serve()
         } catch {

@@ -7,6 +7,7 @@ import UbiquityModel
 /// What is kept no longer, and what is for all that.
 @Suite struct HousekeepingTests {
     private static let day: Int64 = 86_400
+    private static let upload = ChunkCollection.uploadLifetime.components.seconds
     private static let all = RetentionRules(everything: .zero, steps: [], resolved: .zero, deleted: .zero)
 
     /// A file that was written twice: its first content is a saved version.
@@ -96,13 +97,13 @@ import UbiquityModel
         let again = 2_000 + Self.day - 10
         try await test.catalog.addChunks([], renewed: Array(intake.waning), test.scope, now: time(again))
         #expect(try await collect(test, now: 2_000 + Self.day) == 0)
-        #expect(try await missing("x", now: again + Self.day - 1, in: test) == [])
-        #expect(try await missing("x", now: again + Self.day, in: test) == [0])
-        #expect(try await collect(test, now: again + 2 * Self.day) == 1)
+        #expect(try await missing("x", now: again + Self.upload - 1, in: test) == [])
+        #expect(try await missing("x", now: again + Self.upload, in: test) == [0])
+        #expect(try await collect(test, now: again + Self.upload + Self.day) == 1)
     }
 
     @Test(arguments: Backend.allCases)
-    func `what was sent and never committed is offered for a day, and goes a day after`(backend: Backend) async throws {
+    func `what was sent and never committed is offered for a month, and goes a day after`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
         let orphan = TestFile("orphan")
         try await test.catalog.addChunks(orphan.records, renewed: [], test.scope, now: time(10))
@@ -110,10 +111,10 @@ import UbiquityModel
         let refused = TestFile("refused")
         let nowhere = try refused.create("a", in: .random())
         #expect(try await test.commit([nowhere], chunks: refused.records, now: 10).outcomes == [.parentMissing])
-        #expect(try await collect(test, now: 9 + 2 * Self.day) == 0)
-        #expect(try await missing("orphan", "refused", now: 9 + Self.day, in: test) == [])
-        #expect(try await missing("orphan", "refused", now: 10 + Self.day, in: test) == [0, 1])
-        #expect(try await collect(test, now: 10 + 2 * Self.day) == 2)
+        #expect(try await collect(test, now: 9 + Self.upload + Self.day) == 0)
+        #expect(try await missing("orphan", "refused", now: 9 + Self.upload, in: test) == [])
+        #expect(try await missing("orphan", "refused", now: 10 + Self.upload, in: test) == [0, 1])
+        #expect(try await collect(test, now: 10 + Self.upload + Self.day) == 2)
         #expect(try await test.commit([try refused.create("a")]).outcomes.first?.item == nil)
     }
 
@@ -223,6 +224,9 @@ import UbiquityModel
         )
         let later = now.after(.seconds(9))
         #expect(try await catalog.thinnedPacks(now: later).map(\.emptied) == [now])
+        // One that is still added to has no time as an empty one.
+        try await catalog.notEmptied(1)
+        #expect(try await catalog.thinnedPacks(now: later).map(\.emptied) == [later])
         #expect(try await catalog.chunks(in: 2).map(\.record) == moves.map(\.to))
         try await catalog.forgetPack(1)
         #expect(try await catalog.thinnedPacks(now: later) == [])
