@@ -123,10 +123,10 @@ extension MountTests {
                     try a.json("status")["held-deletions"]?.integer ?? 0 > 100
                 }
                 try a.shell("mv .Trash-1000 d")
-                try a.sync()
                 try eventually("nothing is held") {
                     try a.json("status")["held-deletions"]?.integer ?? 0 == 0
                 }
+                try a.sync()
                 #expect(try b.names("d").count == 150)
             }
         }

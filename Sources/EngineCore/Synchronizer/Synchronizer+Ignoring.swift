@@ -46,13 +46,20 @@ extension Synchronizer {
                 tracker.ignoring.changed.insert(found.state.key)
             }
         }
-        if let place = candidate.found?.place, IgnoreRules.isName(place.name) { pass.rulePlaces.insert(place) }
+        if let place = candidate.found?.place, IgnoreRules.isName(place.name) { noteRules(at: place, pass) }
         for place in [candidate.remote?.place, candidate.synced?.place] {
             guard let place, IgnoreRules.isName(place.name), let folder = tracker.folderKey(of: place.parent) else {
                 continue
             }
-            pass.rulePlaces.insert(LocalPlace(folder: folder, name: place.name))
+            noteRules(at: LocalPlace(folder: folder, name: place.name), pass)
         }
+    }
+
+    /// It is looked at in a moment. Until then the next pass, which may begin at once, knows that there are such: what was made meanwhile
+    /// would be sent.
+    private func noteRules(at place: LocalPlace, _ pass: Pass) {
+        pass.rulePlaces.insert(place)
+        tracker.ignoring.noteName(place.name, in: place.folder)
     }
 
     /// Folders that were ignored and have become items: nobody has looked at what lies in them.
