@@ -155,6 +155,8 @@ package final class Synchronizer<Device: EngineDevice> {
     private func noteReturned(_ folder: InodeKey) {
         foldersToScan.insert(folder)
         for case .item(let item) in core.parkedWork.sorted() { handle(.woken(.item(item))) }
+        // Somebody is being asked about the deletion of what is here again.
+        if !heldDeletions.isEmpty { handle(.pendingLoaded(heldDeletions.sorted(), isLast: false)) }
     }
 
     /// A rename over a synced name ends the item that the renamed file was: the name goes on with the target's item.
