@@ -189,7 +189,9 @@ package final class Mount: Sendable {
             try door.open { thread, isOpen in
                 filesystem.admittedThread.store(isOpen ? thread : 0, ordering: .relaxed)
             }
-        } catch { return logger.warning("what programs have mapped is not written back", metadata: ["why": "\(error)"]) }
+        } catch {
+            return logger.warning("what programs have mapped is not written back", metadata: ["why": "\(error)"])
+        }
         // What it fails with, the next look at the mount tells.
         _ = door.run { () throws(Errno) in
             let root = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0)))

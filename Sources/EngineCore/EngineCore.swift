@@ -366,7 +366,9 @@ package struct EngineCore: Sendable {
     /// Tries before its time what may have failed. That does not count: where a connection comes and goes within seconds, it would soon be
     /// tried every few minutes only.
     private mutating func tryNow(_ work: Work, at now: Instant) {
-        if let count = failures[work], let moment = queue.readyAt(work), moment > now { failures[work] = max(0, count - 1) }
+        if let count = failures[work], let moment = queue.readyAt(work), moment > now {
+            failures[work] = max(0, count - 1)
+        }
         queue.set(work, readyAt: now)
     }
 

@@ -103,7 +103,8 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
-    func `what was sent and never committed is offered for a month, and goes a day after`(backend: Backend) async throws {
+    func `what was sent and never committed is offered for a month, and goes a day after`(backend: Backend) async throws
+    {
         let test = try await TestCatalog(backend)
         let orphan = TestFile("orphan")
         try await test.catalog.addChunks(orphan.records, renewed: [], test.scope, now: time(10))
