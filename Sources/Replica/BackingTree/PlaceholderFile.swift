@@ -105,7 +105,8 @@ package final class PlaceholderFile: Sendable {
             let (phase, placeholder) = state.withLock { ($0.phase, $0.placeholder) }
             switch phase {
             case .whole:
-                guard let finished = state.withLock({ $0.finished }) else { throw .stale }
+                // It could not be looked at then, and what it is now tells nothing of that.
+                guard let finished = state.withLock({ $0.finished }) else { throw .ioError }
                 return finished
             case .discarded: throw .stale
             case .filling:
