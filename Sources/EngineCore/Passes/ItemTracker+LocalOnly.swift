@@ -84,7 +84,8 @@ extension ItemTracker {
 
     /// Whether the item's own name stands for something else by now.
     private func hasLeft(_ row: SyncedItem, _ key: InodeKey, for place: LocalPlace) throws -> Bool {
-        guard let folder = folderKey(of: row.place.parent) else { return false }
+        // Another of its names may just have got another one that is sent.
+        guard moves[key] == place, let folder = folderKey(of: row.place.parent) else { return false }
         let own = LocalPlace(folder: folder, name: row.place.name)
         return try own != place && view.observe(own)?.key != key
     }
