@@ -15,6 +15,11 @@ extension CatalogPage.Entry {
     }
 }
 
+extension ItemVersion {
+    /// So many versions of one item are listed: the newest saved ones, after the current one and the conflicts. Nobody looks through more.
+    package static let listed = 10_000
+}
+
 extension DeletedItem {
     package var byteCount: Int { 512 + path.utf8.count + item.variableByteCount }
 }

@@ -28,7 +28,7 @@ struct DataDirectory: Sendable {
 
     func openCatalog(
         url: String?,
-        hasPack: @escaping @Sendable (UInt64) -> Bool = { _ in true }
+        hasPack: @escaping @Sendable (_ pack: UInt64, _ end: UInt64) -> Bool = { _, _ in true }
     ) throws(ServerError) -> SQLiteCatalog {
         let file = try location(url, scheme: "sqlite:", fallback: "catalog.sqlite")
         do throws(CatalogError) { return try SQLiteCatalog(path: file, hasPack: hasPack) } catch {

@@ -32,7 +32,7 @@ package final class UbiquityServer: Sendable {
             packBytes: configuration.packBytes,
             now: configuration.now()
         )
-        catalog = try directory.openCatalog(url: configuration.catalogURL) { [chunks] in chunks.hasPack($0) }
+        catalog = try directory.openCatalog(url: configuration.catalogURL) { [chunks] in chunks.hasPack($0, upTo: $1) }
         hub = FeedHub(signOfLife: configuration.signOfLife ?? CloudLimits.signOfLife)
     }
 

@@ -1,3 +1,5 @@
+package import UbiquityModel
+
 /// Holds back deletions that look like a disaster and not like work (semantics section 7).
 ///
 /// Within one minute, the deletion of more than half of a container with over 100 items, or of more than 10,000 items outside
@@ -7,28 +9,46 @@ package struct DeletionGuard: Sendable {
     package static let smallestContainer = 100
     package static let mostItems = 10_000
 
-    private var recent: [(at: Instant, count: Int)] = []
+    private var recent: [(at: Instant, count: Int, folder: ItemPath)] = []
     /// What was confirmed is never asked about again, until it has been sent.
     private var confirmedUntil: Instant?
 
     package init() {}
 
+    package enum Answer: Hashable, Sendable {
+        case admitted
+        /// - Parameter untilRemoved: all of it, and of the minute before, lies below that folder: if it goes as well, all of it may.
+        case held(untilRemoved: ItemPath?)
+    }
+
     /// Whether a batch may be sent; if so it is counted.
     /// - Parameters:
     ///   - count: Deletions in the batch.
-    ///   - underOneFolder: All of the batch, and of the minute before, lies below one removed folder.
+    ///   - folder: What all of them are or lie below.
     ///   - total: Items in the container before these deletions.
-    package mutating func admits(_ count: Int, underOneFolder: Bool, total: Int, at now: Instant) -> Bool {
-        guard count > 0 else { return true }
-        if let until = confirmedUntil, now < until { return true }
+    ///   - isRemoved: Whether a folder is gone.
+    package mutating func judge(
+        _ count: Int,
+        below folder: ItemPath,
+        total: Int,
+        at now: Instant,
+        isRemoved: (ItemPath) -> Bool
+    ) -> Answer {
+        guard count > 0 else { return .admitted }
+        if let until = confirmedUntil, now < until { return .admitted }
         recent.removeAll { now - $0.at > Self.window }
         let already = recent.reduce(0) { $0 + $1.count }
         let sum = already + count
         let before = total + already
-        if before > Self.smallestContainer, sum * 2 > before { return false }
-        if sum > Self.mostItems, !underOneFolder { return false }
-        recent.append((now, count))
-        return true
+        if before > Self.smallestContainer, sum * 2 > before { return .held(untilRemoved: nil) }
+        if sum > Self.mostItems {
+            let all = recent.reduce(folder) { $0.common(with: $1.folder) }
+            if all.isRoot { return .held(untilRemoved: nil) }
+            // `rm` removes a folder last.
+            if !isRemoved(all) { return .held(untilRemoved: all) }
+        }
+        recent.append((now, count, folder))
+        return .admitted
     }
 
     /// Whether so many may be too many, should the container be small.

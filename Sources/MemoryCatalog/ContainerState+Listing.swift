@@ -91,11 +91,12 @@ extension ContainerState {
         guard items[item] != nil else { return nil }
         let versions = (revisionsOfItems[item] ?? []).compactMap { revisions[$0] }.filter { !$0.isDiscarded }
             .map(\.version)
-        return versions.sorted { left, right in
+        let sorted = versions.sorted { left, right in
             if left.kind != right.kind { return left.kind.rawValue < right.kind.rawValue }
             if left.edited != right.edited { return left.edited > right.edited }
             return left.revision < right.revision
         }
+        return Array(sorted.prefix(ItemVersion.listed))
     }
 
     func deleted(since: Timestamp, after: DeletedPosition?, limit: Int) -> DeletedPage {
@@ -127,10 +128,10 @@ extension ContainerState {
     func wholeness(_ item: ItemID, _ revision: RevisionID) -> Wholeness {
         guard let stored = revisions[revision], stored.item == item, let manifest = contents[stored.version.content]
         else { return .unknown }
-        var packs = Set<UInt64>()
+        var packs: [UInt64: UInt64] = [:]
         for entry in manifest.entries {
             guard let chunk = chunks[entry.chunk] else { return .unknown }
-            packs.insert(chunk.pack)
+            packs[chunk.pack] = max(packs[chunk.pack] ?? 0, chunk.end)
         }
         return Wholeness(isKnown: true, packs: packs)
     }

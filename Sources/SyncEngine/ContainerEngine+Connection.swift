@@ -139,6 +139,7 @@ extension ContainerEngine {
             recordPopulated()
             try noteUnlisted(page)
             arriving = try prepareForChanges(page.items)
+            synchronizer.remoteArrives(page.items)
             try replica.database.write(remote: page.items, manifests: page.manifests, position: page.position)
         } catch {
             // Nothing was recorded, so the next connection asks for the same again.

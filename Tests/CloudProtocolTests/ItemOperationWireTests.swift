@@ -39,6 +39,7 @@ import UbiquityModel
             .setAttributes(modified: Timestamp(nanoseconds: 0), mode: 0, extended: attributes.extended),
             .delete(base: nil),
             .delete(base: Samples.revision),
+            .delete(base: Samples.revision, conflicts: [RevisionID(high: 3, low: 4), Samples.revision]),
             .revive(place: place, attributes: attributes),
             .resolve(versions: [Samples.revision], winner: nil, base: nil),
             .resolve(versions: [], winner: Samples.revision, base: RevisionID(high: 9, low: 9)),

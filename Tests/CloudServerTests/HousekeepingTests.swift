@@ -147,7 +147,8 @@ import UbiquityModel
         try await house.close()
     }
 
-    @Test func `chunks whose pack is gone are missing, and taken again`() async throws {
+    @Test(arguments: [nil, 200])
+    func `chunks whose pack is gone, or ends before them, are missing, and taken again`(length: Int?) async throws {
         let folder = try ServerFolder()
         let server = try await RunningServer(data: folder.path)
         let client = try await server.join("laptop")
@@ -160,7 +161,12 @@ import UbiquityModel
         let used = try await used(folder)
         // Its packs are restored from a backup that is older than its catalogue.
         let packs = folder.path + "/packs"
-        for name in try Files.names(in: packs) where name.hasSuffix(".pack") { try Files.remove("\(packs)/\(name)") }
+        for name in try Files.names(in: packs) where name.hasSuffix(".pack") {
+            let path = "\(packs)/\(name)"
+            let former = try Files.read(path).prefix(length ?? 0)
+            try Files.remove(path)
+            if length != nil { try Files.write(Array(former), to: path) }
+        }
 
         let again = try await RunningServer(data: folder.path)
         credentials.url = again.url

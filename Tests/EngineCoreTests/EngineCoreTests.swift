@@ -196,7 +196,28 @@ import UbiquityModel
     ])
     func `more than half of a large container is held`(count: Int, total: Int, admits: Bool) {
         var deletions = DeletionGuard()
-        #expect(deletions.admits(count, underOneFolder: true, total: total, at: .start) == admits)
+        let answer = deletions.judge(count, below: .root, total: total, at: .start) { _ in true }
+        #expect(answer == (admits ? .admitted : .held(untilRemoved: nil)))
+    }
+
+    @Test func `more than ten thousand go only with the folder that they are in`() throws {
+        var deletions = DeletionGuard()
+        let folder = try ItemPath(parsing: "Photos")
+        var isRemoved = false
+        func answer(_ count: Int, _ path: String, second: Int64) throws -> DeletionGuard.Answer {
+            let below = try ItemPath(parsing: path)
+            return deletions.judge(count, below: below, total: 100_000, at: Instant(.seconds(second))) { asked in
+                isRemoved && asked == folder
+            }
+        }
+        #expect(try answer(9_000, "Photos/2001", second: 0) == .admitted)
+        #expect(try answer(1_001, "Photos/2002", second: 1) == .held(untilRemoved: folder))
+        #expect(try answer(1_000, "Photos/2002", second: 1) == .admitted)
+        #expect(try answer(2, "Music", second: 2) == .held(untilRemoved: nil))
+        isRemoved = true
+        #expect(try answer(5_000, "Photos", second: 3) == .admitted)
+        // What was a minute ago counts no more.
+        #expect(try answer(6_000, "Music", second: 65) == .admitted)
     }
 
     @Test func `what was confirmed goes`() {

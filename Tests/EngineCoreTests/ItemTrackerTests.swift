@@ -461,6 +461,34 @@ extension ItemTrackerTests {
         #expect(!sends.contains { $0.actions.contains { if case .edit = $0 { true } else { false } } })
     }
 
+    @Test(arguments: [true, false])
+    func `a deletion takes along what was known then, and not an edit of which the cloud tells later`(isNew: Bool) throws {
+        var remote = try file(1, "f", revision: 2, size: 4)
+        let state = device.newInode(.file)
+        device.cloud[remote.id] = remote
+        device.rows[remote.id] = SyncedItem(remote, local: LocalEvidence(state))
+        device.deletions = [.inode(state.key)]
+        let tracker = ItemTracker(view: device)
+        let loser = ItemVersion(
+            revision: try revision(3),
+            kind: .conflict,
+            content: try content(3),
+            size: 4,
+            edited: state.modified,
+            modified: state.modified,
+            device: "bert",
+            name: remote.place.name
+        )
+        remote.conflicts = [loser]
+        if !isNew { device.cloud[remote.id] = remote }
+        tracker.noteArriving([remote])
+        device.cloud[remote.id] = remote
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.item(remote.id), into: pass)
+        #expect(pass.candidates[remote.id]?.deletionIsProven == !isNew)
+        #expect(tracker.decide(pass).sends.map(\.actions) == (isNew ? [] : [[.delete(base: try revision(2))]]))
+    }
+
     @Test func `a deletion while the answer to its creation was lost is sent`() throws {
         let sent = try file(1, "f", revision: 2, size: 4)
         device.cloud[sent.id] = sent

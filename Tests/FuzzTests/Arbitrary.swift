@@ -148,7 +148,7 @@ struct Arbitrary {
                     mode: chance(2) ? UInt16(below(0o1000)) : nil,
                     extended: chance(2) ? attributes().extended : nil
                 )
-            case 5: .delete(base: base)
+            case 5: .delete(base: base, conflicts: (0..<below(4)).map { _ in identifier() })
             case 6: .revive(place: try place(), attributes: attributes())
             case 7: .resolve(versions: (0..<below(4)).map { _ in identifier() }, winner: base, base: base)
             case 8: .restore(version: identifier(), as: identifier(), base: base, edited: time())

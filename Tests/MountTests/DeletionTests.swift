@@ -131,6 +131,25 @@ extension MountTests {
             }
         }
 
+        @Test func `more than ten thousand deletions wait for the folder that they are in, and go with it`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p kept Photos/2001 Photos/2002")
+                try a.shell("cd kept; seq 11000 | xargs touch")
+                for year in [2001, 2002] { try a.shell("cd Photos/\(year); seq 5100 | xargs touch") }
+                try a.sync()
+                try a.shell("rm -r Photos/2001 Photos/2002")
+                let held = try a.run("sync", "--timeout", "20", limit: .seconds(60))
+                #expect(held.code == 75, "\(held)")
+                #expect(try a.json("status")["held-deletions"]?.integer ?? 0 > 0)
+                try a.shell("rmdir Photos")
+                try a.sync()
+                try b.sync()
+                #expect(try b.names() == ["kept"])
+                #expect(try b.names("kept").count == 11_000)
+            }
+        }
+
         @Test func `folders of held deletions do not come back by themselves`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -20,6 +20,12 @@ package struct ChunkRecord: Hashable, Sendable {
         self.offset = offset
         self.recordLength = recordLength
     }
+
+    /// Where the record ends in its pack. A damaged catalogue names any place: no pack is as long as that, then.
+    package var end: UInt64 {
+        let (end, isOver) = offset.addingReportingOverflow(UInt64(recordLength))
+        return isOver ? .max : end
+    }
 }
 
 package struct ChunkSize: Hashable, Sendable {
@@ -55,13 +61,13 @@ package struct Intake: Hashable, Sendable {
 package struct Wholeness: Hashable, Sendable {
     /// The revision is known, and so are all its chunks.
     package var isKnown: Bool
-    /// The packs that hold them.
-    package var packs: Set<UInt64>
+    /// The packs that hold them, and up to where, in bytes from the beginning of the pack.
+    package var packs: [UInt64: UInt64]
 
-    package init(isKnown: Bool, packs: Set<UInt64>) {
+    package init(isKnown: Bool, packs: [UInt64: UInt64]) {
         self.isKnown = isKnown
         self.packs = packs
     }
 
-    package static let unknown = Wholeness(isKnown: false, packs: [])
+    package static let unknown = Wholeness(isKnown: false, packs: [:])
 }

@@ -64,10 +64,7 @@ extension SQLiteCatalog {
     package func chunks(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [ChunkRecord?] {
         try await read { db in
             let container = try db.authorize(scope).container.number
-            let sql = "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?"
-            return try chunks.map { chunk in
-                try db.row(sql, [.integer(container), .blob(chunk.bytes)]) { try ChunkRecord(chunk, $0) }
-            }
+            return try chunks.map { chunk in try db.chunk(chunk, container: container) }
         }
     }
 }
@@ -91,16 +88,16 @@ extension Database {
     fileprivate func hasChunk(
         _ chunk: ChunkID,
         container: Int64,
-        _ hasPack: @Sendable (UInt64) -> Bool
+        _ hasPack: @Sendable (UInt64, UInt64) -> Bool
     ) throws -> Bool {
-        try pack(of: chunk, container: container).map(hasPack) ?? false
+        try self.chunk(chunk, container: container).map { hasPack($0.pack, $0.end) } ?? false
     }
 
-    fileprivate func pack(of chunk: ChunkID, container: Int64) throws -> UInt64? {
+    func chunk(_ chunk: ChunkID, container: Int64) throws -> ChunkRecord? {
         try row(
-            "SELECT pack FROM chunks WHERE container = ? AND id = ?",
+            "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?",
             [.integer(container), .blob(chunk.bytes)]
-        ) { UInt64(bitPattern: $0.integer(0)) }
+        ) { try ChunkRecord(chunk, $0) }
     }
 
     /// Whether there is a row of it, wherever that leads to.
@@ -131,15 +128,16 @@ extension Database {
     }
 
     /// Records the chunks, also where those lie now whose packs are gone. Returns the new ones; `nil`, and nothing is recorded, if they
-    /// would pass the account's quota.
+    /// would pass the account's quota. Packs of those that are known already have got bytes that nothing leads to.
     func add(
         _ chunks: [ChunkRecord],
         container: Int64,
         account: Int64,
-        hasPack: @Sendable (UInt64) -> Bool
+        hasPack: @Sendable (UInt64, UInt64) -> Bool
     ) throws -> [ChunkID]? {
         guard !chunks.isEmpty else { return [] }
         var added: [ChunkID]? = []
+        var thinned = Set<Int64>()
         try inSavepoint {
             var bytes: Int64 = 0
             let sql = """
@@ -158,10 +156,16 @@ extension Database {
                 if changesCount > 0 {
                     bytes += Int64(chunk.length)
                     added?.append(chunk.chunk)
-                } else if try !hasChunk(chunk.chunk, container: container, hasPack) {
+                } else if let known = try self.chunk(chunk.chunk, container: container),
+                    hasPack(known.pack, known.end)
+                {
+                    // Two devices have sent it at the same time.
+                    if known != chunk { thinned.insert(Int64(bitPattern: chunk.pack)) }
+                } else {
                     try moveLost(chunk, container: container)
                 }
             }
+            try noteThinned(thinned)
             if bytes > 0, let room = try room(account: account), bytes > room {
                 added = nil
                 return .rollback

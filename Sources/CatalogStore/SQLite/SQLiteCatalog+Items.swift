@@ -76,7 +76,7 @@ extension SQLiteCatalog {
             let sql = """
                 SELECT \(ItemRows.revisionColumns) FROM revisions
                 WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
-                ORDER BY kind, edited DESC, id
+                ORDER BY kind, edited DESC, id LIMIT \(ItemVersion.listed)
                 """
             try db.each(sql, [container, item.blob]) { row in result.append(try ItemRows.revision(row).version) }
             return result
@@ -240,11 +240,10 @@ extension Database {
         guard let row = try first(sql, [container, revision.blob, item.blob]),
             let manifest = try manifest(of: try row.digest(0), container: container)
         else { return .unknown }
-        var packs = Set<UInt64>()
+        var packs: [UInt64: UInt64] = [:]
         for entry in manifest.entries {
-            let chunk = "SELECT pack FROM chunks WHERE container = ? AND id = ?"
-            guard let row = try first(chunk, [container, entry.chunk.blob]) else { return .unknown }
-            packs.insert(try row.unsigned(0))
+            guard let record = try chunk(entry.chunk, container: container) else { return .unknown }
+            packs[record.pack] = max(packs[record.pack] ?? 0, record.end)
         }
         return Wholeness(isKnown: true, packs: packs)
     }

@@ -10,13 +10,17 @@ package import UbiquityModel
 package final class SQLiteCatalog: Catalog {
     private let pool: DatabasePool
     private let writer: GroupWriter
-    /// Whether a pack is there. One may be gone, where catalogue and packs are backups of different days: what lay in it is missing then.
-    let hasPack: @Sendable (UInt64) -> Bool
+    /// Whether a pack is there, up to that place in bytes. One may be gone, or shorter, where catalogue and packs are backups of different
+    /// days: what lay in it is missing then.
+    let hasPack: @Sendable (_ pack: UInt64, _ end: UInt64) -> Bool
     /// In nanoseconds: see `keepTimes(from:)`.
     private let earliest = Atomic<Int64>(.min)
 
     /// Opens the file, or makes it. The folder must exist.
-    package init(path: String, hasPack: @escaping @Sendable (UInt64) -> Bool = { _ in true }) throws(CatalogError) {
+    package init(
+        path: String,
+        hasPack: @escaping @Sendable (_ pack: UInt64, _ end: UInt64) -> Bool = { _, _ in true }
+    ) throws(CatalogError) {
         self.hasPack = hasPack
         do {
             pool = try Self.open(path)

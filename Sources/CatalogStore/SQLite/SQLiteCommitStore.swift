@@ -10,13 +10,18 @@ struct SQLiteCommitStore: CommitStore {
     let container: Int64
     /// When this is recorded.
     private let time: Timestamp
-    private let hasPack: @Sendable (UInt64) -> Bool
+    private let hasPack: @Sendable (UInt64, UInt64) -> Bool
     /// Whether there are chunks that a commit may have to take off that list.
     private let hasCandidates: Bool
     /// Chunks of contents that were new to the container.
     private(set) var named: Set<ChunkID> = []
 
-    init(db: Database, container: Int64, time: Timestamp, hasPack: @escaping @Sendable (UInt64) -> Bool) throws {
+    init(
+        db: Database,
+        container: Int64,
+        time: Timestamp,
+        hasPack: @escaping @Sendable (UInt64, UInt64) -> Bool
+    ) throws {
         self.db = db
         self.container = container
         self.time = time
@@ -71,12 +76,8 @@ struct SQLiteCommitStore: CommitStore {
                 continue
             }
             lengths[entry.chunk] = entry.length
-            let sql = "SELECT length, pack FROM chunks WHERE container = ? AND id = ?"
-            let stored = try db.row(sql, [.integer(container), .blob(entry.chunk.bytes)]) { row in
-                (length: row.integer(0), isHere: hasPack(UInt64(bitPattern: row.integer(1))))
-            }
-            if let stored, stored.isHere {
-                guard stored.length == Int64(entry.length) else { return .contradicted }
+            if let stored = try db.chunk(entry.chunk, container: container), hasPack(stored.pack, stored.end) {
+                guard stored.length == entry.length else { return .contradicted }
             } else {
                 missing.append(entry.chunk)
             }

@@ -4,8 +4,8 @@ internal import UbiquityModel
 
 /// Chunks in packs in a folder: append-only files of up to 64 MiB.
 ///
-/// A write is queued; one thread takes what is queued by then, appends it all to the newest pack, syncs once, and answers
-/// everyone: many small uploads cost one sync. Readers are beside that, on threads of their own.
+/// A write is queued; one thread takes what is queued by then, appends it all to one pack, syncs once, and answers everyone: many small
+/// uploads cost one sync. Readers are beside that, on threads of their own.
 package final class FolderChunkStore: ChunkStore {
     private struct Job: Sendable {
         let chunks: [StoredChunk]
@@ -30,7 +30,7 @@ package final class FolderChunkStore: ChunkStore {
     /// Guards the queue of writes. A leaf: nothing is called under it.
     private let state = Mutex(State())
 
-    /// Opens the folder, or makes it, and cuts off what a crash left at the end of the newest pack.
+    /// Opens the folder, or makes it, and cuts off what a crash left at the end of the newest pack. What is stored goes to a new one.
     /// - Parameter firstPack: new packs have no lower number. One that grows with time keeps a catalogue that is newer than the folder,
     ///   which is a backup, from taking other packs for those that are lost.
     package init(
@@ -70,6 +70,8 @@ package final class FolderChunkStore: ChunkStore {
     }
 
     package func hasPack(_ pack: UInt64) -> Bool { folder.contains(pack) }
+
+    package func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool { folder.contains(pack, upTo: end) }
 
     package func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64? {
         let folder = folder

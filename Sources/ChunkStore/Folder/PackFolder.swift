@@ -5,7 +5,8 @@ internal import Synchronization
 /// The folder of packs: their names, and the open files for reading.
 final class PackFolder: Sendable {
     private struct State {
-        var numbers: Set<UInt64> = []
+        /// Of each pack, where what is durable in it ends.
+        var ends: [UInt64: UInt64] = [:]
         /// Open for reading; the least recently used at the front.
         var open: [(number: UInt64, file: OpenFile)] = []
         /// Held as long as the store is open: two servers would write over each other's records.
@@ -52,7 +53,7 @@ final class PackFolder: Sendable {
             throw .failed("listing \(path)", errno: errno)
         }
         defer { closedir(stream) }
-        var numbers = Set<UInt64>()
+        var ends: [UInt64: UInt64] = [:]
         while let entry = readdir(stream) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
@@ -61,33 +62,41 @@ final class PackFolder: Sendable {
             if name.hasSuffix(Self.suffix), let number = UInt64(name.dropLast(Self.suffix.count), radix: 16),
                 name == Self.name(number)
             {
-                numbers.insert(number)
+                ends[number] = 0
             }
         }
-        state.withLock { $0.numbers = numbers }
-        return numbers.max()
+        for number in ends.keys { ends[number] = try size(number) }
+        state.withLock { $0.ends = ends }
+        return ends.keys.max()
     }
 
-    func contains(_ number: UInt64) -> Bool { state.withLock { $0.numbers.contains(number) } }
+    func contains(_ number: UInt64) -> Bool { state.withLock { $0.ends[number] != nil } }
+
+    func contains(_ number: UInt64, upTo end: UInt64) -> Bool {
+        state.withLock { state in state.ends[number].map { $0 >= end } ?? false }
+    }
+
+    /// The pack has so much now, durably.
+    func note(end: UInt64, of number: UInt64) { state.withLock { $0.ends[number] = end } }
 
     /// Whether it is there, and not the newest: only that is added to, and it stays, so that no number is used twice.
     func isClosed(_ number: UInt64) -> Bool {
         state.withLock { state in
-            state.numbers.contains(number) && state.numbers.contains { $0 > number }
+            state.ends[number] != nil && state.ends.keys.contains { $0 > number }
         }
     }
 
     func remove(_ number: UInt64) throws(ChunkStoreError) {
         // Who reads from it goes on with the open file.
-        let open = state.withLock { state -> OpenFile? in
-            state.numbers.remove(number)
-            return state.open.firstIndex { $0.number == number }.map { state.open.remove(at: $0).file }
+        let (end, open) = state.withLock { state -> (UInt64?, OpenFile?) in
+            let index = state.open.firstIndex { $0.number == number }
+            return (state.ends.removeValue(forKey: number), index.map { state.open.remove(at: $0).file })
         }
         withExtendedLifetime(open) {}
         if unlink(path(number)) != 0 {
             let code = errno
             if code != ENOENT {
-                state.withLock { _ = $0.numbers.insert(number) }
+                state.withLock { $0.ends[number] = end }
                 try ChunkStoreError.check(-code, "removing \(path(number))")
             }
         }
@@ -96,7 +105,7 @@ final class PackFolder: Sendable {
 
     /// A new, empty and durable pack.
     func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
-        let (next, isOver) = state.withLock { $0.numbers.max() ?? 0 }.addingReportingOverflow(1)
+        let (next, isOver) = state.withLock { $0.ends.keys.max() ?? 0 }.addingReportingOverflow(1)
         guard !isOver else { throw .failed("numbering another pack in \(path)", errno: EOVERFLOW) }
         let number = max(next, firstPack)
         let file = try OpenFile(path(number), flags: O_RDWR | O_CREAT | O_EXCL)
@@ -108,7 +117,7 @@ final class PackFolder: Sendable {
             unlink(path(number))
             throw error
         }
-        state.withLock { _ = $0.numbers.insert(number) }
+        note(end: UInt64(PackHeader.count), of: number)
         return (number, file)
     }
 
@@ -141,6 +150,12 @@ final class PackFolder: Sendable {
     private static func name(_ number: UInt64) -> String {
         let digits = String(number, radix: 16)
         return "\(String(repeating: "0", count: 16 - digits.count))\(digits)\(suffix)"
+    }
+
+    private func size(_ number: UInt64) throws(ChunkStoreError) -> UInt64 {
+        var status = clinux_status()
+        try ChunkStoreError.check(clinux_status_at(directory.descriptor, Self.name(number), &status), "looking at \(path(number))")
+        return UInt64(max(status.size, 0))
     }
 
     private func path(_ number: UInt64) -> String { "\(path)/\(Self.name(number))" }

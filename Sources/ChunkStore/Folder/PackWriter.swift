@@ -1,7 +1,10 @@
 internal import Glibc
 internal import Synchronization
 
-/// Appends records to the newest pack. Used by one thread at a time: the store's writing queue.
+/// Appends records to a pack of its own: what was there before is never added to. A catalogue that is restored from a later day than the
+/// packs leads to where they end, and it must not find other chunks there.
+///
+/// Used by one thread at a time: the store's writing queue.
 ///
 /// `@unchecked Sendable`: `current` is only touched by blocks on that serial queue.
 final class PackWriter: @unchecked Sendable {
@@ -23,27 +26,23 @@ final class PackWriter: @unchecked Sendable {
     init(folder: PackFolder, packLimit: UInt64) throws(ChunkStoreError) {
         self.folder = folder
         self.packLimit = packLimit
-        guard let newest = try folder.scan() else { return }
-        let file = try folder.open(newest, forWriting: true)
-        if try repair(file, newest) { current = Current(number: newest, file: file, end: try file.size()) }
+        if let newest = try folder.scan() { try repair(newest) }
     }
 
-    /// Cuts off a torn tail. `false` if the pack cannot be added to.
-    private func repair(_ file: OpenFile, _ number: UInt64) throws(ChunkStoreError) -> Bool {
-        let answer = PackHeader.examine(try file.read(PackHeader.count, at: 0))
-        switch answer {
+    /// Cuts off a torn tail.
+    private func repair(_ number: UInt64) throws(ChunkStoreError) {
+        let file = try folder.open(number, forWriting: true)
+        switch PackHeader.examine(try file.read(PackHeader.count, at: 0)) {
         case .newer: throw .tooNew(file.path)
-        case .damaged:
-            // A crash while it was made, or a bad disk: it is left as it is, and another one begun.
-            return false
+        // A crash while it was made, or a bad disk: it is left as it is.
+        case .damaged: return
         case .valid, .former: break
         }
         let end = try PackScan.end(of: file)
-        if try file.size() > end {
-            try file.truncate(end)
-            try file.synchronize()
-        }
-        return answer == .valid
+        guard try file.size() > end else { return }
+        try file.truncate(end)
+        try file.synchronize()
+        folder.note(end: end, of: number)
     }
 
     /// Writes all the chunks into one pack and syncs it.
@@ -63,6 +62,7 @@ final class PackWriter: @unchecked Sendable {
         }
         pack.end = end
         current = pack
+        folder.note(end: end, of: pack.number)
         return locations
     }
 

@@ -50,7 +50,12 @@ extension ItemOperation.Action {
         case .setAttributes(let change):
             self = try Self.attributeChange(change)
         case .delete(let delete):
-            self = .delete(base: try RevisionID.optional(wire: delete.base, "the base"))
+            self = .delete(
+                base: try RevisionID.optional(wire: delete.base, "the base"),
+                conflicts: try delete.conflicts.map { (id) throws(WireError) in
+                    try RevisionID(wire: id, "a conflict version")
+                }
+            )
         case .revive(let revive):
             self = .revive(
                 place: try place(revive.place, of: item),
@@ -151,9 +156,10 @@ extension WireOperation.OneOf_Action {
                 wire.extended = wireExtendedAttributes(extended)
             }
             self = .setAttributes(wire)
-        case .delete(let base):
+        case .delete(let base, let conflicts):
             var wire = WireDelete()
             wire.base = base?.wire ?? Data()
+            wire.conflicts = conflicts.map(\.wire)
             self = .delete(wire)
         case .revive(let place, let attributes):
             var wire = WireRevive()

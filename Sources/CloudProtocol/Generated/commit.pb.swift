@@ -216,6 +216,8 @@ package nonisolated struct WireDelete: Sendable {
 
   package var base: Data = Data()
 
+  package var conflicts: [Data] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -841,7 +843,7 @@ nonisolated extension WireSetAttributes: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireDelete: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Delete"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}conflicts\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -850,6 +852,7 @@ nonisolated extension WireDelete: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.base) }()
+      case 2: try { try decoder.decodeRepeatedBytesField(value: &self.conflicts) }()
       default: break
       }
     }
@@ -859,11 +862,15 @@ nonisolated extension WireDelete: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.base.isEmpty {
       try visitor.visitSingularBytesField(value: self.base, fieldNumber: 1)
     }
+    if !self.conflicts.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.conflicts, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireDelete, rhs: WireDelete) -> Bool {
     if lhs.base != rhs.base {return false}
+    if lhs.conflicts != rhs.conflicts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -73,7 +73,7 @@ extension CloudService {
         let revisions = try asked.items.map { try $0.decoded() }
         var answer = WireConfirmResponse()
         answer.whole = try await catalog.wholeness(revisions, scope).map { revision in
-            revision.isKnown && revision.packs.allSatisfy { chunks.hasPack($0) }
+            revision.isKnown && revision.packs.allSatisfy { chunks.hasPack($0.key, upTo: $0.value) }
         }
         return try .message(answer)
     }

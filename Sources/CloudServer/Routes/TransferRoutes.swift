@@ -81,7 +81,7 @@ extension CloudService {
         try check(count: asked.chunks.count, of: "chunks")
         let ids = try ChunkID.list(wire: asked.chunks, "a chunk's id")
         let records = try zip(ids, try await catalog.chunks(ids, scope)).map { id, record in
-            guard let record, chunks.hasPack(record.pack) else {
+            guard let record, chunks.hasPack(record.pack, upTo: record.end) else {
                 throw RequestFailure(.notFound, "chunk \(id) is not in the cloud")
             }
             return record

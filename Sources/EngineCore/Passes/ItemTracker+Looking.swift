@@ -317,6 +317,7 @@ extension ItemTracker {
     private static var absenceTime: Duration { .milliseconds(300) }
 
     package func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
+        if contested.contains(row.id) { return false }
         if view.isLogged(.item(row.id)) { return true }
         if let folder = folderKey(of: row.place.parent),
             vanished.contains(LocalPlace(folder: folder, name: row.place.name))

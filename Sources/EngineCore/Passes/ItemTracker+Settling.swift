@@ -98,6 +98,7 @@ extension ItemTracker {
     ) {
         guard verdict == .done || verdict == .sent else { return }
         absentSince[candidate.item] = nil
+        contested.remove(candidate.item)
         view.settled(candidate.id, candidate.found?.state.key)
         if let adopted = candidate.adoptedAs { view.settled(adopted, candidate.found?.state.key) }
         if let key = candidate.found?.state.key {

@@ -29,6 +29,8 @@ package final class ItemTracker<View: DeviceView> {
     package var vanished: Set<LocalPlace> = []
     /// Deleted inodes that no pass has looked at yet.
     package var freshDeletions: Set<InodeKey> = []
+    /// Deleted here before the cloud told of a conflict version that they have: an edit that nobody has deleted.
+    package var contested: Set<ItemID> = []
     /// Where inodes went that moved since their synced row was written.
     package var moves = MovedInodes()
     /// Places whose open file is sent as it is, because `sync` asked.
@@ -142,6 +144,15 @@ package final class ItemTracker<View: DeviceView> {
         guard owners[state.key]?.isEmpty ?? true, let revision = state.placeholder?.revision else { return }
         let rows = (try? view.synced(revision: revision)) ?? []
         owners[state.key] = Set(rows.map(\.id))
+    }
+
+    /// The cloud tells of these items, and that is about to be written down.
+    package func noteArriving(_ items: [RemoteItem]) {
+        for item in items where !item.conflicts.isEmpty && !item.isDeleted {
+            guard let row = (try? view.synced(item.id)) ?? nil, (try? isProvenDeletion(row)) ?? false else { continue }
+            let known = ((try? view.remote(item.id)) ?? nil)?.conflicts.map(\.revision) ?? []
+            if !item.conflicts.allSatisfy({ known.contains($0.revision) }) { contested.insert(item.id) }
+        }
     }
 
     /// The cloud's state of these items has been written down.

@@ -9,18 +9,26 @@ extension Synchronizer {
         guard !deletions.isEmpty else { return sends }
         let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
         guard !ids.isEmpty else { return sends }
+        releaseIfRemoved()
         let isHeld = ids.contains { heldDeletions.contains($0) }
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }
         // To count all takes a second where there are a million.
         let total = deletionGuard.dependsOnTotal(fresh.count, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
-        if !isHeld,
-            deletionGuard.admits(fresh.count, underOneFolder: areUnderOneFolder(ids), total: total, at: device.now)
-        {
-            admittedDeletions.formUnion(fresh)
-            return sends
-        }
-        if isHeld, deletionGuard.admitsConfirmed(at: device.now) {
+        if !isHeld {
+            let answer = deletionGuard.judge(
+                fresh.count,
+                below: commonPath(of: ids),
+                total: total,
+                at: device.now,
+                isRemoved: { !isHere($0) }
+            )
+            guard case .held(let folder) = answer else {
+                admittedDeletions.formUnion(fresh)
+                return sends
+            }
+            awaitedRemoval = heldDeletions.isEmpty ? folder : folder.flatMap { awaitedRemoval?.common(with: $0) }
+        } else if deletionGuard.admitsConfirmed(at: device.now) {
             heldDeletions.subtract(ids)
             storeHeld()
             return sends
@@ -77,15 +85,21 @@ extension Synchronizer {
         }
     }
 
-    /// Whether all of them lie below one top folder that is deleted as well.
-    private func areUnderOneFolder(_ ids: [ItemID]) -> Bool {
-        var top: Name?
-        for id in ids {
-            guard let first = remotePath(of: id).names.first else { return false }
-            if let top, top != first { return false }
-            top = first
+    /// The folder that everything held was in has gone: somebody has removed that one.
+    private func releaseIfRemoved() {
+        guard !heldDeletions.isEmpty, let folder = awaitedRemoval, !folder.isRoot, !isHere(folder) else { return }
+        let released = heldDeletions.sorted()
+        heldDeletions = []
+        awaitedRemoval = nil
+        storeHeld()
+        handle(.pendingLoaded(released, isLast: false))
+    }
+
+    private func commonPath(of ids: [ItemID]) -> ItemPath {
+        guard let first = ids.first else { return .root }
+        return ids.dropFirst().reduce(remotePath(of: first)) { path, id in
+            path.isRoot ? path : path.common(with: remotePath(of: id))
         }
-        return true
     }
 
     // MARK: Folders that are not empty

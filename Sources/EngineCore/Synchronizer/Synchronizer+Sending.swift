@@ -150,7 +150,7 @@ extension Synchronizer {
         case .attributes(let changes):
             return .setAttributes(modified: changes.modified, mode: changes.mode, extended: changes.extended)
         case .delete(let base):
-            return .delete(base: base)
+            return .delete(base: base, conflicts: candidate.remote?.conflicts.map(\.revision) ?? [])
         case .revive:
             guard let found = candidate.found else { return nil }
             return .revive(place: Place(parent: found.parent, name: found.place.name), attributes: found.attributes)

@@ -53,6 +53,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var waitingForClose: [InodeKey: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()
     package var heldDeletions: Set<ItemID> = []
+    /// What is held may go once this folder is gone as well: it was told while `rm` was still removing it.
+    var awaitedRemoval: ItemPath?
     /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
     var admittedDeletions: Set<ItemID> = []
     /// How often the cloud has kept a folder as not empty in which nothing is known to lie.
@@ -83,6 +85,9 @@ package final class Synchronizer<Device: EngineDevice> {
             handle(.pendingLoaded([], isLast: true))
         }
     }
+
+    /// The cloud tells of these items, and that is about to be written down.
+    package func remoteArrives(_ items: [RemoteItem]) { tracker.noteArriving(items) }
 
     /// The cloud's state of these items has been written down.
     package func remoteWritten(_ items: [RemoteItem]) {

@@ -14,6 +14,8 @@ package protocol CommitStore: CommitView {
 
 /// Commits the operations of one request, in order, each by itself: what all catalogues have in common.
 ///
+/// What comes after answers of `answerBytes` is skipped, and asked for again: each answer may name a thousand versions.
+///
 /// The catalogue begins a transaction and checks who asks, performs the entries, writes the log that came of them, and ends the
 /// transaction. If a store throws, all of it must be undone.
 package struct CommitBatch {
@@ -23,11 +25,16 @@ package struct CommitBatch {
         case refused(item: ItemID?, reason: String)
     }
 
+    /// About as long as the longest request.
+    package static let answerBytes = 32 * 1024 * 1024
+
     /// What was written, in order.
     package private(set) var log: [LogEntry] = []
     private let context: CommitContext
     private var dependencies = BatchDependencies()
     private var counter: UInt64
+    /// Of the answers so far, about as long as they are on the wire.
+    private var answered = 0
 
     /// - Parameter counter: of the container's newest position.
     package init(after counter: UInt64, context: CommitContext) {
@@ -45,8 +52,9 @@ package struct CommitBatch {
             if let item { dependencies.record(item, outcome) }
             return outcome
         case .operation(let operation):
-            let isBlocked = dependencies.isBlocked(operation)
+            let isBlocked = answered > Self.answerBytes || dependencies.isBlocked(operation)
             let outcome = isBlocked ? .skipped : try commit(operation, in: &store)
+            answered += outcome.byteCount
             dependencies.record(operation.item, outcome)
             return outcome
         }
@@ -82,5 +90,21 @@ package struct CommitBatch {
         _ store: Store
     ) throws(Store.Failure) -> CommitDecision {
         try CommitRules(view: store, context: context).decide(operation)
+    }
+}
+
+extension OperationOutcome {
+    /// About as long as it is on the wire.
+    fileprivate var byteCount: Int {
+        switch self {
+        case .committed(let item), .superseded(let item):
+            let target = item.content.kind == .symlink ? Int(item.content.size) : 0
+            return item.attributes.extended.reduce(256 + item.conflicts.count * 256 + target) {
+                $0 + $1.key.count + $1.value.count
+            }
+        case .missingChunks(let chunks): return 64 + chunks.count * 34
+        case .invalid(let reason): return 64 + reason.utf8.count
+        case .nameTaken, .parentMissing, .notEmpty, .cycle, .noSuchItem, .quotaExceeded, .skipped: return 64
+        }
     }
 }

@@ -2,7 +2,7 @@ internal import UbiquityModel
 
 /// Deletions and what comes back from them (semantics section 7).
 extension CommitRules {
-    func delete(_ id: ItemID, base: RevisionID?) throws(View.Failure) -> CommitDecision {
+    func delete(_ id: ItemID, base: RevisionID?, conflicts: [RevisionID]) throws(View.Failure) -> CommitDecision {
         guard var item = try view.item(id) else { return .answer(.noSuchItem) }
         guard !item.isDeleted else { return .answer(.committed(item)) }
         switch item.content {
@@ -14,6 +14,8 @@ extension CommitRules {
         case .file(let file):
             guard try isCurrent(base, file) else { return .answer(.superseded(item)) }
         }
+        // An edit that lost, and that whoever deleted the winner had never heard of, is not deleted along with it.
+        guard item.conflicts.allSatisfy({ conflicts.contains($0.revision) }) else { return .answer(.superseded(item)) }
         item.isDeleted = true
         return .change(CommitChange(item: item))
     }

@@ -15,6 +15,14 @@ package struct CommitRules<View: CommitView> {
     }
 
     package func decide(_ operation: ItemOperation) throws(View.Failure) -> CommitDecision {
+        let decision = try decided(operation)
+        guard case .change(let change) = decision, change.item.conflicts.count > CommitLimits.conflicts,
+            try view.item(operation.item).map({ $0.conflicts.count < change.item.conflicts.count }) ?? true
+        else { return decision }
+        return .answer(.invalid("it has \(CommitLimits.conflicts) versions that nobody has resolved"))
+    }
+
+    private func decided(_ operation: ItemOperation) throws(View.Failure) -> CommitDecision {
         let id = operation.item
         guard id != .root else { return .answer(.invalid("the root folder is never changed")) }
         switch operation.action {
@@ -40,8 +48,8 @@ package struct CommitRules<View: CommitView> {
             return try move(id, to: place)
         case .setAttributes(let modified, let mode, let extended):
             return try setAttributes(id, modified: modified, mode: mode, extended: extended)
-        case .delete(let base):
-            return try delete(id, base: base)
+        case .delete(let base, let conflicts):
+            return try delete(id, base: base, conflicts: conflicts)
         case .revive(let place, let attributes):
             return try revive(id, at: place, attributes)
         case .resolve(let versions, let winner, let base):
@@ -81,7 +89,7 @@ package struct CommitRules<View: CommitView> {
     /// Why `item` cannot be at `place`; `nil` if it can.
     func refusal(of place: Place, for item: RemoteItem) throws(View.Failure) -> OperationOutcome? {
         guard try isLiveFolder(place.parent) else { return .parentMissing }
-        if item.content == .folder, try isInside(place.parent, item.id) { return .cycle }
+        if item.content == .folder, let refusal = try refusal(ofFolder: item.id, in: place.parent) { return refusal }
         if item.isAnnounced { return nil }
         if let holder = try view.holder(of: place), holder != item.id { return .nameTaken(by: holder) }
         return nil
@@ -93,15 +101,18 @@ package struct CommitRules<View: CommitView> {
         return !folder.isDeleted && folder.content == .folder
     }
 
-    /// Whether a live folder is `ancestor` or lies below it. It ends: no folder lies in itself.
-    private func isInside(_ folder: ItemID, _ ancestor: ItemID) throws(View.Failure) -> Bool {
-        var next = folder
-        while next != .root {
-            if next == ancestor { return true }
-            guard let item = try view.item(next) else { return false }
+    /// Why that folder cannot lie in the live folder `parent`: it would lie in itself, or too deep to find that out.
+    private func refusal(ofFolder folder: ItemID, in parent: ItemID) throws(View.Failure) -> OperationOutcome? {
+        // Nothing lives in what does not live.
+        guard let known = try view.item(folder), !known.isDeleted else { return nil }
+        var next = parent
+        for _ in 0..<CommitLimits.depth {
+            if next == .root { return nil }
+            if next == folder { return .cycle }
+            guard let item = try view.item(next) else { return nil }
             next = item.place.parent
         }
-        return false
+        return .invalid("it would lie below \(CommitLimits.depth) folders")
     }
 
     /// The name, or the next one like it that is free. `nil` after ten thousand tries.
@@ -113,6 +124,14 @@ package struct CommitRules<View: CommitView> {
         }
         return nil
     }
+}
+
+/// What one member could otherwise make every other's requests wait for.
+package enum CommitLimits {
+    /// Folders are not moved to where more folders lead to. No path is longer (`PATH_MAX`, with names of one byte).
+    package static let depth = 2048
+    /// Unresolved versions of one item. What would be one more stays on its device, and its owner is told.
+    package static let conflicts = 1000
 }
 
 /// A content as an operation brings it.

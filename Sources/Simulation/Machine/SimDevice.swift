@@ -218,6 +218,7 @@ final class SimDevice {
             }
             return true
         }
+        synchronizer.remoteArrives(page.items)
         machine.database.write(remote: page.items)
         machine.database.manifests.merge(page.manifests) { known, _ in known }
         machine.database.position = page.position

@@ -32,8 +32,9 @@ package struct ItemOperation: Hashable, Sendable {
         case move(to: Place)
         /// Attributes that are nil stay. `extended` replaces the whole set.
         case setAttributes(modified: Timestamp?, mode: UInt16?, extended: [[UInt8]: [UInt8]]?)
-        /// `base` is the file's revision that was deleted, `nil` for folders and symlinks. A newer revision survives.
-        case delete(base: RevisionID?)
+        /// `base` is the file's revision that was deleted, `nil` for folders and symlinks; `conflicts` are the conflict versions that its
+        /// author knew. A newer revision survives, and so does what has got another conflict version since.
+        case delete(base: RevisionID?, conflicts: [RevisionID] = [])
         /// Brings a deleted folder or symlink back (a file comes back by an `edit`), for a new item that lies in it.
         case revive(place: Place, attributes: ItemAttributes)
         /// Marks conflict versions as resolved. `winner`, if not the current revision, becomes the file's content. `base` is the
@@ -63,7 +64,7 @@ package enum OperationOutcome: Hashable, Sendable {
     case cycle
     /// The item is not known, or deleted where that matters.
     case noSuchItem
-    /// The deletion was based on an older revision: the edit survives. Carries the item as it is.
+    /// The deletion was based on an older revision, or there is a conflict version that its author did not know: the edit survives. Carries the item as it is.
     case superseded(RemoteItem)
     /// The account's quota is used up: nothing was committed.
     case quotaExceeded

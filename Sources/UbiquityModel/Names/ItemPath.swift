@@ -23,6 +23,11 @@ package struct ItemPath: Hashable, Sendable, Comparable {
     /// Whether this is `ancestor` or lies below it.
     package func isInside(_ ancestor: ItemPath) -> Bool { names.starts(with: ancestor.names) }
 
+    /// The deepest that both are or lie below.
+    package func common(with other: ItemPath) -> ItemPath {
+        ItemPath(zip(names, other.names).prefix { $0 == $1 }.map(\.0))
+    }
+
     /// The same path after `old` has become `new`; unchanged when it does not lie inside `old`.
     package func moved(from old: ItemPath, to new: ItemPath) -> ItemPath {
         isInside(old) ? ItemPath(new.names + names.dropFirst(old.names.count)) : self

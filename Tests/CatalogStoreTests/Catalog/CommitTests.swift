@@ -106,6 +106,34 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
+    func `what would make an answer too long is skipped, and done when it is asked for again`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let file = TestFile("one")
+        let winner = TestFile("winner")
+        _ = try await test.commit([try file.create("a")], chunks: file.records)
+        _ = try await test.commit([winner.edit(file.item, base: file.revision, edited: 900)], chunks: winner.records)
+        for hundred in 0..<10 {
+            let losers = (0..<100).map { TestFile("loser \(hundred) \($0)") }
+            let edits = losers.map { $0.edit(file.item, base: file.revision, edited: 20) }
+            let answer = try await test.commit(edits, chunks: losers.flatMap(\.records))
+            #expect(answer.outcomes.allSatisfy { $0.item != nil })
+        }
+        var operations = (0..<200).map {
+            file.operation(.setAttributes(modified: time(Int64($0)), mode: nil, extended: nil))
+        }
+        var requests = 0
+        while !operations.isEmpty, requests < 10 {
+            let outcomes = try await test.commit(operations).outcomes
+            let done = outcomes.prefix { $0.item != nil }.count
+            #expect(outcomes.dropFirst(done).allSatisfy { $0 == .skipped })
+            operations.removeFirst(done)
+            requests += 1
+        }
+        #expect(operations.isEmpty && requests == 2)
+        #expect(try await test.listing().first?.attributes.modified == time(199))
+    }
+
+    @Test(arguments: Backend.allCases)
     func `edit against delete, delete against edit`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
         let file = TestFile("one")

@@ -140,6 +140,6 @@ import UbiquityModel
             test.scope
         )
         #expect(whole.map(\.isKnown) == [true, false])
-        #expect(whole.map(\.packs) == [[1], []])
+        #expect(whole.map(\.packs) == [[1: 116], [:]])
     }
 }

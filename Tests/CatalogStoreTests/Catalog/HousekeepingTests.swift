@@ -233,6 +233,23 @@ import UbiquityModel
         #expect(try await catalog.thinnedPacks(now: later) == [])
     }
 
+    @Test func `chunks that two devices have sent at the same time leave a pack with something that nothing leads to`() async throws
+    {
+        let test = try await TestCatalog(.sqlite)
+        let catalog = try #require(test.catalog as? SQLiteCatalog)
+        let file = TestFile("x")
+        let second = file.records.map { record in
+            var record = record
+            record.pack = 2
+            return record
+        }
+        for records in [file.records, file.records, second] {
+            try await catalog.addChunks(records, renewed: [], test.scope, now: time(10))
+        }
+        #expect(try await catalog.thinnedPacks(now: time(20)).map(\.pack) == [2])
+        #expect(try await catalog.chunks(in: 1).map(\.record) == file.records)
+    }
+
     @Test func `a removed container goes after its time, with its chunks`() async throws {
         let test = try await TestCatalog(.sqlite)
         let catalog = try #require(test.catalog as? SQLiteCatalog)

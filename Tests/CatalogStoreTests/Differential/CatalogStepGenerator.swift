@@ -118,7 +118,8 @@ struct CatalogStepGenerator {
         case 21: return setAttributes()
         case 22..<25:
             let item = item()
-            return operation(item, .delete(base: base(of: item)))
+            let known = (0..<number(4)).compactMap { _ in base(of: item) }
+            return operation(item, .delete(base: base(of: item), conflicts: known))
         case 25: return operation(item(), .revive(place: place(), attributes: attributes()))
         case 26: return resolve()
         case 27..<29: return restore()

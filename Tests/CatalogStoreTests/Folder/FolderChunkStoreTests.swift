@@ -105,8 +105,11 @@ import UbiquityModel
         }
         #expect(Set(locations.map(\.pack)).count == 4)
         #expect(try await store.read(requests(chunks, locations), examining: true).map(\.data) == chunks.map(\.data))
-        for location in locations { #expect(store.hasPack(location.pack)) }
-        #expect(!store.hasPack(99))
+        for location in locations {
+            #expect(store.hasPack(location.pack))
+            #expect(store.hasPack(location.pack, upTo: location.offset + UInt64(location.length)))
+        }
+        #expect(!store.hasPack(99) && !store.hasPack(99, upTo: 0))
     }
 
     struct Tail: Sendable, CustomTestStringConvertible {
@@ -124,7 +127,7 @@ import UbiquityModel
         Tail(testDescription: "noise follows", added: randomBytes(5_000, seed: 99)),
         Tail(testDescription: "a mark follows", added: Array("UChk".utf8)),
     ])
-    func `a torn tail is cut off and written over`(tail: Tail) async throws {
+    func `a torn tail is cut off, and what is stored then goes elsewhere`(tail: Tail) async throws {
         let folder = try TemporaryFolder()
         let chunks = try (0..<3).map { try stored("\($0)", seed: UInt64($0 + 1)) }
         var locations: [ChunkLocation]
@@ -141,8 +144,13 @@ import UbiquityModel
         let store = try await reopened(folder.path)
         let end = try #require(locations.prefix(survivors).last)
         #expect(try Files.status(pack).st_size == Int(end.offset) + Int(end.length))
+        let kept = end.offset + UInt64(end.length)
+        #expect(store.hasPack(1, upTo: kept) && !store.hasPack(1, upTo: kept + 1))
         let more = try stored("more", seed: 50)
-        locations = Array(locations.prefix(survivors)) + (try await store.store([more]))
+        let new = try await store.store([more])
+        #expect(new.map(\.pack) == [2])
+        #expect(try Files.status(pack).st_size == Int(kept))
+        locations = Array(locations.prefix(survivors)) + new
         let all = Array(chunks.prefix(survivors)) + [more]
         let read = try await store.read(requests(all, locations), examining: true)
         #expect(read.map(\.data) == all.map(\.data))

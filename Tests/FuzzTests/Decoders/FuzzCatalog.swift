@@ -57,7 +57,7 @@ enum FuzzCatalog {
         let gone = ItemOperation(
             id: OperationID(high: 1, low: 9),
             item: ItemID(high: 2, low: 4),
-            action: .delete(base: RevisionID(high: 1, low: 4))
+            action: .delete(base: RevisionID(high: 1, low: 4), conflicts: [RevisionID(high: 1, low: 5)])
         )
         _ = try await catalog.commit(
             CommitRequest(entries: entries + [.operation(gone)], deviceClock: now, now: now),

@@ -39,6 +39,19 @@ import UbiquityModel
         #expect(world.violation == nil)
     }
 
+    @Test func `a folder is not moved to where more folders lead to than can be looked at`() throws {
+        var world = CommitWorld()
+        let (folder, other) = (try world.folder("folder"), try world.folder("other"))
+        let (file, _) = try world.file("file")
+        var parents: [ItemID] = [.root]
+        for _ in 0..<CommitLimits.depth + 10 { parents.append(try world.folder("d", in: try #require(parents.last))) }
+        let deepest = try place("x", parents[CommitLimits.depth])
+        guard case .invalid = world.commit(folder, .move(to: deepest)) else { throw WorldError(what: "it was moved") }
+        #expect(world.commit(file, .move(to: deepest)).item != nil)
+        #expect(world.commit(other, .move(to: try place("x", parents[CommitLimits.depth - 1]))).item != nil)
+        #expect(world.violation == nil)
+    }
+
     @Test func `concurrent moves of two folders into each other: the second is refused`() throws {
         var world = CommitWorld()
         let one = try world.folder("one")
@@ -171,7 +184,7 @@ import UbiquityModel
         let (file, _) = try world.file("a", "one")
         let edited = world.commit(file, world.create(try place("a"), world.fresh(), "two", edited: 300))
         #expect(edited.item?.conflicts.count == 1)
-        _ = world.commit(file, .delete(base: world.current(file)))
+        _ = world.commit(file, .delete(base: world.current(file), conflicts: world.conflicts(file)))
         let back = world.commit(file, world.create(try place("b"), world.fresh(), "three", edited: 400))
         #expect(back.item?.isDeleted == false)
         #expect(back.item?.place == (try place("b")))

@@ -23,6 +23,36 @@ import UbiquityModel
         }
     }
 
+    @Test func `an item gets no more conflict versions than can be told with every change`() throws {
+        var world = CommitWorld()
+        let (file, base) = try world.file("a", edited: 5_000)
+        _ = world.edit(file, base: base, "winner", edited: 6_000)
+        for number in 0..<CommitLimits.conflicts {
+            let outcome = world.edit(file, base: base, "loser \(number)", edited: Int64(number))
+            guard outcome.item != nil else { throw WorldError(what: "\(number): \(outcome)") }
+        }
+        let former = world.items
+        guard case .invalid = world.edit(file, base: base, "one more", edited: 7_000) else {
+            throw WorldError(what: "it was taken")
+        }
+        #expect(world.items == former)
+        let loser = try #require(world.conflicts(file).first)
+        _ = world.commit(file, .resolve(versions: [loser], winner: nil, base: nil))
+        #expect(world.edit(file, base: base, "one more", edited: 7_000).item != nil)
+        #expect(world.conflicts(file).count == CommitLimits.conflicts)
+    }
+
+    @Test func `a conflict version that its author did not know is not deleted along with a file`() throws {
+        var conflict = try Conflict()
+        let (file, losers) = (conflict.file, conflict.losers)
+        for known in [[], [losers[0]]] {
+            let outcome = conflict.world.commit(file, .delete(base: conflict.winner, conflicts: known))
+            guard case .superseded(let item) = outcome, !item.isDeleted else { throw WorldError(what: "\(outcome)") }
+        }
+        let outcome = conflict.world.commit(file, .delete(base: conflict.winner, conflicts: losers))
+        #expect(outcome.item?.isDeleted == true)
+    }
+
     @Test func `conflict versions are listed oldest first`() throws {
         let conflict = try Conflict()
         #expect(conflict.world.conflicts(conflict.file) == conflict.losers)
@@ -165,7 +195,7 @@ import UbiquityModel
 
     @Test func `conflicts come back with a deleted file`() throws {
         var conflict = try Conflict()
-        _ = conflict.world.commit(conflict.file, .delete(base: conflict.winner))
+        _ = conflict.world.commit(conflict.file, .delete(base: conflict.winner, conflicts: conflict.losers))
         let item = try #require(conflict.world.commit(conflict.file, .undelete).item)
         #expect(item.conflicts.map(\.revision) == conflict.losers)
         #expect(conflict.world.violation == nil)
