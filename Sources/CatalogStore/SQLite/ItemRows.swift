@@ -13,6 +13,9 @@ enum ItemRows {
     /// How many columns an item takes; further ones of a query follow.
     static let count = 16
 
+    /// By itself SQLite takes the primary key, and walks through all revisions of the container for those of one item.
+    static let revisionsOfItem = "revisions INDEXED BY revisions_item"
+
     /// The item of a row that begins with `columns`, without its conflict versions, and how many of these there are.
     static func item(_ row: SQLRow) throws -> (item: RemoteItem, conflicts: Int) {
         let item = RemoteItem(
@@ -126,8 +129,10 @@ enum ItemRows {
     /// Unresolved conflict versions, oldest first.
     static func conflicts(of item: ItemID, container: Int64, _ db: Database) throws -> [ItemVersion] {
         var versions = [ItemVersion]()
-        let sql =
-            "SELECT \(revisionColumns) FROM revisions WHERE container = ? AND item = ? AND kind = 1 ORDER BY edited, id"
+        let sql = """
+            SELECT \(revisionColumns) FROM \(revisionsOfItem)
+            WHERE container = ? AND item = ? AND kind = 1 ORDER BY edited, id
+            """
         try db.each(sql, [container, item.blob]) { row in versions.append(try revision(row).version) }
         return versions
     }

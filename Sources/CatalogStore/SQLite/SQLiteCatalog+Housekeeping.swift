@@ -47,7 +47,7 @@ extension SQLiteCatalog {
             for (item, position) in tombstones {
                 if chunks > Self.chunksPerTransaction { return page }
                 let sql = """
-                    SELECT id FROM revisions WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
+                    SELECT id FROM \(ItemRows.revisionsOfItem) WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
                     """
                 let kept: [RevisionID] = try db.rows(sql, [.integer(position.container), .identifier(item)]) {
                     try $0.identifier(0)
@@ -124,7 +124,10 @@ extension Database {
     }
 
     fileprivate func savedVersions(of position: ItemPosition) throws -> [RetainedVersion] {
-        let sql = "SELECT id, edited, since, resolved FROM revisions WHERE container = ? AND item = ? AND kind = 2"
+        let sql = """
+            SELECT id, edited, since, resolved FROM revisions INDEXED BY revisions_saved
+            WHERE container = ? AND item = ? AND kind = 2
+            """
         return try rows(sql, [.integer(position.container), .identifier(position.item)]) { row in
             RetainedVersion(
                 revision: try row.identifier(0),
@@ -179,7 +182,10 @@ extension Database {
         guard let content = content ?? nil else { return 0 }
         try run("UPDATE revisions SET kind = \(ItemRows.discardedKind) WHERE container = ? AND id = ?", key)
         let isKept = try exists(
-            "SELECT 1 FROM revisions WHERE container = ? AND content = ? AND kind <> \(ItemRows.discardedKind) LIMIT 1",
+            """
+            SELECT 1 FROM revisions INDEXED BY revisions_content
+            WHERE container = ? AND content = ? AND kind <> \(ItemRows.discardedKind) LIMIT 1
+            """,
             [.integer(container), .blob(content.bytes)]
         )
         guard !isKept else { return 0 }

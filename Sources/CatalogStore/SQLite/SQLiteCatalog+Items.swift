@@ -74,7 +74,7 @@ extension SQLiteCatalog {
             }
             var result = [ItemVersion]()
             let sql = """
-                SELECT \(ItemRows.revisionColumns) FROM revisions
+                SELECT \(ItemRows.revisionColumns) FROM \(ItemRows.revisionsOfItem)
                 WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
                 ORDER BY kind, edited DESC, id LIMIT \(ItemVersion.listed)
                 """

@@ -31,9 +31,12 @@ struct SQLiteCommitStore: CommitStore {
 
     func item(_ id: ItemID) throws -> RemoteItem? {
         let sql = "SELECT \(ItemRows.columns) FROM items WHERE container = ? AND id = ?"
-        let found = try db.row(sql, [.integer(container), .identifier(id)]) { try ItemRows.item($0).item }
-        guard var item = found else { return nil }
-        if item.content.kind != .folder { item.conflicts = try ItemRows.conflicts(of: id, container: container, db) }
+        let found = try db.row(sql, [.integer(container), .identifier(id)]) { try ItemRows.item($0) }
+        guard case (var item, let conflicts)? = found else { return nil }
+        // Those of a deleted item are not counted in its row.
+        if conflicts > 0 || item.isDeleted {
+            item.conflicts = try ItemRows.conflicts(of: id, container: container, db)
+        }
         return item
     }
 

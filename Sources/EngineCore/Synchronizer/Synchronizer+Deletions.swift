@@ -86,7 +86,7 @@ extension Synchronizer {
     }
 
     /// The folder that everything held was in has gone: somebody has removed that one.
-    private func releaseIfRemoved() {
+    package func releaseIfRemoved() {
         guard !heldDeletions.isEmpty, let folder = awaitedRemoval, !folder.isRoot, !isHere(folder) else { return }
         let released = heldDeletions.sorted()
         heldDeletions = []

@@ -73,6 +73,7 @@ extension ContainerEngine {
         var behindSince: ContinuousClock.Instant?
         while true {
             drainChanges()
+            synchronizer.releaseIfRemoved()
             if !synchronizer.heldDeletions.isEmpty, !synchronizer.deletionGuard.admitsConfirmed(at: now) {
                 throw .busy(
                     "\(synchronizer.heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`"
