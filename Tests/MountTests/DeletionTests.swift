@@ -139,7 +139,7 @@ extension MountTests {
                 for year in [2001, 2002] { try a.shell("cd Photos/\(year); seq 5100 | xargs touch") }
                 try a.sync()
                 try a.shell("rm -r Photos/2001 Photos/2002")
-                let held = try a.run("sync", "--timeout", "20", limit: .seconds(60))
+                let held = try a.run("sync", "--timeout", "60", limit: .seconds(90))
                 #expect(held.code == 75, "\(held)")
                 #expect(try a.json("status")["held-deletions"]?.integer ?? 0 > 0)
                 try a.shell("rmdir Photos")
