@@ -37,7 +37,8 @@ package enum PlaceholderOperations {
         }
     }
 
-    /// Gives up the content of a whole file that the cloud has: attribute, fsync, punch, modification time, fsync.
+    /// Gives up the content of a whole file that the cloud has: attribute, fsync, punch, modification time. Should the last two be lost,
+    /// it is dataless all the same: what the disk has of it is not believed.
     ///
     /// The caller made sure that nobody has it open and that it is unchanged. If the attribute does not fit, nothing is
     /// done.
@@ -46,7 +47,6 @@ package enum PlaceholderOperations {
         try checked(clinux_fsync(descriptor))
         try punch(descriptor, size: placeholder.size)
         try setModified(descriptor, placeholder.modified)
-        try checked(clinux_fsync(descriptor))
         return try BackingTree.observe(descriptor: descriptor)
     }
 

@@ -17,7 +17,7 @@ extension ContainerEngine {
         // Before the look: what becomes whole after it is in here.
         let coming = host.filler.coming()
         recordFilled()
-        let items = try walk(path).filter { $0.state.kind == .file || $0.state.kind == .package }
+        let items = try await walk(path).filter { $0.state.kind == .file || $0.state.kind == .package }
         let end = ContinuousClock.now + Self.closingTime
         for item in items {
             while mount?.isOpen(item.state.key) ?? false, ContinuousClock.now < end {
@@ -40,7 +40,7 @@ extension ContainerEngine {
             for item in looked { await host.filler.ended(item.state.key) }
             drainChanges()
             recordFilled()
-            looked = looked.flatMap { (try? walk($0.path)) ?? [] }.filter(isAsSynced)
+            looked = looked.compactMap { try? resolve($0.path) }.filter(isAsSynced)
             guard !looked.isEmpty else { return outcomes }
             let paths = Set(looked.map(\.path))
             outcomes.removeAll { paths.contains($0.path) }
@@ -91,6 +91,8 @@ extension ContainerEngine {
 
     /// The kernel says of a file that was closed that it was, but a moment later.
     private static let closingTime = Duration.milliseconds(300)
+
+    private static let evictionsAtOnce = 8
 
     /// Whether a dataless file takes more room on the disk than its attributes may.
     func isPartlyHere(_ place: LocalPlace) -> Bool {
@@ -150,22 +152,30 @@ extension ContainerEngine {
                 )
             }
         }
-        var outcomes: [EvictOutcome] = []
+        var outcomes = group.map {
+            EvictOutcome(path: $0.item.path, refusal: "not whole in the cloud", isTemporary: true)
+        }
         var changes = SyncedChanges()
         beginWatchingFills()
         defer { endWatchingFills() }
-        for (index, (item, row, file)) in group.enumerated() {
-            guard index < confirmed.count, confirmed[index] else {
-                outcomes.append(EvictOutcome(path: item.path, refusal: "not whole in the cloud", isTemporary: true))
-                continue
+        // Each waits for the disk: several at a time, on the mount's apply threads.
+        await withTaskGroup(of: (index: Int, refusal: String?, evicted: SyncedItem?).self) { tasks in
+            var waiting = group.indices.filter { $0 < confirmed.count && confirmed[$0] }.makeIterator()
+            func beginNext() {
+                guard let index = waiting.next() else { return }
+                let (item, row, file) = group[index]
+                tasks.addTask {
+                    let (refusal, evicted) = await self.evictOne(item, row, file, patientUntil: end)
+                    return (index, refusal, evicted)
+                }
             }
-            var (refusal, evicted) = await evictOne(item, row, file)
-            while refusal == Self.isOpen, ContinuousClock.now < end {
-                try? await Task.sleep(for: Self.closingTime / 30)
-                (refusal, evicted) = await evictOne(item, row, file)
+            for _ in 0..<Self.evictionsAtOnce { beginNext() }
+            while let (index, refusal, evicted) = await tasks.next() {
+                outcomes[index].refusal = refusal
+                outcomes[index].isTemporary = refusal != nil
+                if let evicted { changes.upserts.append(evicted) }
+                beginNext()
             }
-            outcomes.append(EvictOutcome(path: item.path, refusal: refusal, isTemporary: refusal != nil))
-            if let evicted { changes.upserts.append(evicted) }
         }
         do {
             try replica.database.apply(changes)
@@ -175,6 +185,19 @@ extension ContainerEngine {
             logger.warning("an eviction is not recorded", metadata: ["why": "\(error)"])
         }
         return outcomes
+    }
+
+    private func evictOne(
+        _ item: Resolved,
+        _ row: SyncedItem,
+        _ file: FileContent,
+        patientUntil end: ContinuousClock.Instant
+    ) async -> (String?, SyncedItem?) {
+        while true {
+            let (refusal, evicted) = await evictOne(item, row, file)
+            guard refusal == Self.isOpen, ContinuousClock.now < end else { return (refusal, evicted) }
+            try? await Task.sleep(for: Self.closingTime / 30)
+        }
     }
 
     private func evictOne(_ item: Resolved, _ row: SyncedItem, _ file: FileContent) async -> (String?, SyncedItem?) {

@@ -210,10 +210,7 @@ extension ContainerEngine {
             let shown = name?.description ?? ""
             logger.info("a content is not fetched", metadata: ["name": "\(shown)", "why": "\(error)"])
         }
-        switch error {
-        case .cloud(.offline), .cloud(.stalled), .cloud(.cancelled), .system(.noSpace): return false
-        case .cloud, .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: return true
-        }
+        return !error.concernsAll
     }
 
     // MARK: Room

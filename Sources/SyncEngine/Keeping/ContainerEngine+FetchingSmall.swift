@@ -5,16 +5,34 @@ import Replica
 import SystemPackage
 import UbiquityModel
 
-/// Small files that come here by themselves come many with one request, and become whole with one sync of the disk.
+/// Small files of which many are wanted come with one request, and become whole with one sync of the disk.
 extension ContainerEngine {
+    /// Those that come here by themselves.
     /// - Returns: whether to go on with others.
     func bringTogether(_ missing: [MissingContent], isPinned: Bool) async -> Bool {
         let bytes = Sizes.sum(missing.lazy.map(\.file.size))
-        guard mayFetch, hasRoom(for: bytes, isPinned: isPinned), let mount else { return false }
+        guard mayFetch, hasRoom(for: bytes, isPinned: isPinned) else { return false }
         let places = placesToFill(missing)
-        let (replica, filler) = (replica, host.filler)
         keeping.room.underWay = Sizes.sum(keeping.room.underWay, bytes)
         defer { keeping.room.underWay = max(0, keeping.room.underWay - bytes) }
+        do {
+            keeping.room.localBytes = Sizes.sum(keeping.room.localBytes, try await bringSmall(places))
+            return true
+        } catch {
+            guard goesOn(after: error, missing.first?.place.name) else { return false }
+        }
+        // One of them keeps the others from coming.
+        for one in missing {
+            guard await bring(one, isPinned: isPinned) else { return false }
+        }
+        return true
+    }
+
+    /// Those that are not dataless any more, and those that somebody else is fetching, are left out.
+    /// - Returns: how many bytes have come.
+    func bringSmall(_ places: [(missing: MissingContent, place: LocalPlace)]) async throws(FillError) -> Int64 {
+        guard let mount else { throw .system(.stale) }
+        let (replica, filler) = (replica, host.filler)
         var accepted: [PlaceholderFile] = []
         defer { filler.endAhead(accepted) }
         do {
@@ -22,8 +40,7 @@ extension ContainerEngine {
             accepted = filler.beginAhead(found.map(\.file))
             let wanted = Set(accepted.map(ObjectIdentifier.init))
             let files = found.filter { wanted.contains(ObjectIdentifier($0.file)) }
-            // Those that somebody else is fetching come by that.
-            guard let first = files.first else { return true }
+            guard let first = files.first else { return 0 }
             let contents = JoinedContents(
                 files.map { ($0.file, ChunkIndex($0.manifest).entries, $0.manifest.size) },
                 written: filler.served
@@ -33,19 +50,10 @@ extension ContainerEngine {
             defer { meter.end(token) }
             try await downloader.fetch(contents.entries, into: contents, token: token, written: {})
             try await filler.finish(files.map(\.file))
-            keeping.room.localBytes = Sizes.sum(keeping.room.localBytes, contents.size)
-            return true
+            return contents.size
         } catch {
-            let failure = error as? FillError ?? .system(error as? Errno ?? .ioError)
-            guard goesOn(after: failure, missing.first?.place.name) else { return false }
+            throw error as? FillError ?? .system(error as? Errno ?? .ioError)
         }
-        // One of them keeps the others from coming.
-        filler.endAhead(accepted)
-        accepted = []
-        for one in missing {
-            guard await bring(one, isPinned: isPinned) else { return false }
-        }
-        return true
     }
 
     /// Those that are just about to appear are left out.

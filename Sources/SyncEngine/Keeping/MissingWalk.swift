@@ -4,8 +4,6 @@ import UbiquityModel
 /// Goes through all that lies under some items of the cloud, folder by folder, and finds the files whose content is not here.
 struct MissingWalk: Sendable {
     private static let pageSize = 500
-    private static let groupSize = 250
-    private static let groupBytes: Int64 = 4 * 1024 * 1024
 
     private let database: StateDatabase
     private var roots: [ItemID]
@@ -28,20 +26,7 @@ struct MissingWalk: Sendable {
             guard let advanced = try? await BlockingPool.shared.run({ try walk.advanced() }) else { return nil }
             self = advanced
         }
-        guard let first = page.popFirst() else { return nil }
-        var (group, bytes) = ([first], first.file.size)
-        while Self.isSmall(first), group.count < Self.groupSize, let other = page.first, Self.isSmall(other),
-            bytes + other.file.size <= Self.groupBytes
-        {
-            bytes += other.file.size
-            group.append(other)
-            page.removeFirst()
-        }
-        return group
-    }
-
-    private static func isSmall(_ missing: MissingContent) -> Bool {
-        !missing.file.isPackage && missing.file.size <= ReadAhead.smallFile
+        return SmallFiles.next(of: &page, \.file)
     }
 
     /// To the next page that has something in it.
@@ -64,5 +49,33 @@ struct MissingWalk: Sendable {
             }
         }
         return walk
+    }
+}
+
+/// Which files are worth asking for together.
+enum SmallFiles {
+    private static let most = 250
+    private static let mostBytes: Int64 = 4 * 1024 * 1024
+
+    /// Takes the first one away, with those that follow it and may come with it. `nil` when there are no more.
+    /// - Parameter file: what of an element is to come; `nil` for what comes alone.
+    static func next<Element>(
+        of elements: inout ArraySlice<Element>,
+        _ file: (Element) -> FileContent?
+    ) -> [Element]? {
+        guard let first = elements.popFirst() else { return nil }
+        var (group, bytes) = ([first], file(first)?.size ?? 0)
+        while isSmall(file(first)), group.count < most, let other = elements.first, isSmall(file(other)) {
+            bytes = Sizes.sum(bytes, file(other)?.size ?? 0)
+            guard bytes <= mostBytes else { break }
+            group.append(other)
+            elements.removeFirst()
+        }
+        return group
+    }
+
+    private static func isSmall(_ file: FileContent?) -> Bool {
+        guard let file else { return false }
+        return !file.isPackage && file.size <= ReadAhead.smallFile
     }
 }

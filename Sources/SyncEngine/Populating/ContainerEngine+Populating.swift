@@ -56,6 +56,25 @@ extension ContainerEngine {
         return true
     }
 
+    /// Makes these items of a folder be here, and writes them down together.
+    /// - Throws: what kept one of them from being made, after the others.
+    func populate(_ folder: InodeKey, _ names: some Sequence<Name>) throws(Errno) {
+        var made: [Name] = []
+        var failure: Errno?
+        for name in names {
+            do throws(Errno) {
+                if try populator.populate(folder, name) { made.append(name) }
+            } catch {
+                failure = error
+            }
+        }
+        if !made.isEmpty {
+            recordPopulated()
+            for name in made { mount?.nameAppeared(in: folder, name) }
+        }
+        if let failure { throw failure }
+    }
+
     /// The local folder of an item that is in the cloud only, made now with all folders above it.
     func populatedFolder(_ item: ItemID, depth: Int = 0) -> InodeKey? {
         if let key = folderKey(of: item) { return key }
@@ -78,11 +97,10 @@ extension ContainerEngine {
                     listing.want(next)
                     return false
                 }
-                for entry in try populator.entries(of: key) {
-                    if left == 0 { return false }
-                    left -= 1
-                    _ = populate(LocalPlace(folder: key, name: entry.name))
-                }
+                let entries = try populator.entries(of: key)
+                try? populate(key, entries.prefix(left).map(\.name))
+                guard entries.count <= left else { return false }
+                left -= entries.count
             }
             for row in try replica.database.syncedChildren(of: next) where row.content == .folder {
                 folders.append(row.id)
@@ -119,18 +137,24 @@ extension ContainerEngine {
     func prepareForChanges(_ items: [RemoteItem]) throws(ReplicaError) -> [RemoteItem] {
         guard populator.hasFolders else { return [] }
         var arriving: [RemoteItem] = []
+        // Written down together.
+        var appeared: [LocalPlace] = []
         for item in items where try replica.database.synced(item.id) == nil {
             let old = try replica.database.remote(item.id)
             if let old, !old.isDeleted {
                 guard old.position < item.position else { continue }
                 if let key = populator.key(of: old.place.parent), mount?.knows(key) ?? false {
-                    _ = populate(LocalPlace(folder: key, name: old.place.name))
+                    if (try? populator.populate(key, old.place.name)) == true {
+                        appeared.append(LocalPlace(folder: key, name: old.place.name))
+                    }
                     continue
                 }
                 if old.place == item.place { continue }
             }
             if !item.isDeleted, populator.key(of: item.place.parent) != nil { arriving.append(item) }
         }
+        recordPopulated()
+        for place in appeared { mount?.nameAppeared(in: place.folder, place.name) }
         return arriving
     }
 

@@ -19,28 +19,60 @@ extension ContainerEngine {
         _ path: ItemPath,
         progress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws(EngineError) {
-        let wanted = try walk(path, populating: true).filter(\.state.lacksContent)
+        let wanted = try await walk(path, populating: true).filter(\.state.lacksContent)
         let total = Sizes.sum(wanted.lazy.map(\.state.size))
         var shown = TransferProgress(bytesDone: 0, bytesTotal: total, filesDone: 0, filesTotal: wanted.count)
         var failures: [(ItemPath, FillError)] = []
-        await withTaskGroup(of: (ItemPath, Int64, FillError?).self) { tasks in
-            var next = wanted.makeIterator()
+        await withTaskGroup(of: (group: [Resolved], failures: [(ItemPath, FillError)]).self) { tasks in
+            var rest = wanted[...]
             func add() {
-                guard let item = next.next() else { return }
-                let (path, place, size) = (item.path, item.place, item.state.size)
-                tasks.addTask { (path, size, await self.bringHere(place)) }
+                guard let group = SmallFiles.next(of: &rest, Self.contentToFetch) else { return }
+                tasks.addTask { (group, await self.bringHere(group)) }
             }
             for _ in 0..<Self.width { add() }
-            for await (path, size, error) in tasks {
+            for await (group, failed) in tasks {
                 add()
-                if let error { failures.append((path, error)) }
-                shown.filesDone += 1
-                shown.bytesDone = Sizes.sum(shown.bytesDone, size)
+                failures += failed
+                shown.filesDone += group.count
+                shown.bytesDone = Sizes.sum(shown.bytesDone, Sizes.sum(group.lazy.map(\.state.size)))
                 progress(shown)
             }
         }
         guard let (failed, error) = failures.first else { return }
         throw translate(error, failed)
+    }
+
+    /// Of a file that may come with others.
+    private static func contentToFetch(_ item: Resolved) -> FileContent? {
+        guard item.state.kind == .file, let placeholder = item.state.placeholder, item.row != nil,
+            case .file(let file)? = item.remote?.content, file.content != nil, file.revision == placeholder.revision
+        else { return nil }
+        return file
+    }
+
+    private func bringHere(_ group: [Resolved]) async -> [(ItemPath, FillError)] {
+        if group.count > 1 {
+            let small = group.compactMap { item in
+                item.remote.flatMap { remote in
+                    Self.contentToFetch(item).map {
+                        (missing: MissingContent(id: remote.id, place: remote.place, file: $0), place: item.place)
+                    }
+                }
+            }
+            do {
+                _ = try await bringSmall(small)
+            } catch where error.concernsAll {
+                return group.filter { (try? observe($0.place))??.lacksContent != false }.map { ($0.path, error) }
+            } catch {
+                // One of them keeps the others from coming: each for itself, and it will say why.
+            }
+        }
+        var failures: [(ItemPath, FillError)] = []
+        for item in group {
+            if group.count > 1, (try? observe(item.place))??.lacksContent == false { continue }
+            if let error = await bringHere(item.place) { failures.append((item.path, error)) }
+        }
+        return failures
     }
 
     private func translate(_ error: FillError, _ path: ItemPath) -> EngineError {

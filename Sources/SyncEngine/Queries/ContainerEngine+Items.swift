@@ -100,10 +100,10 @@ extension ContainerEngine {
     }
 
     /// A folder's items at all depths, itself first; a file alone.
-    package func items(under path: ItemPath) throws(EngineError) -> [ItemStatus] {
+    package func items(under path: ItemPath) async throws(EngineError) -> [ItemStatus] {
         drainChanges()
         var result: [ItemStatus] = []
-        for item in try walk(path) {
+        for item in try await walk(path) {
             result.append(status(of: item))
             guard item.state.kind == .folder, let folder = item.path.isRoot ? .root : item.row?.id else { continue }
             appendCloudOnly(try cloudOnly(in: item.state.key), folder, item.path, &result)
@@ -150,7 +150,7 @@ extension ContainerEngine {
 
     /// A folder's items at all depths, itself first, as far as they are here.
     /// - Parameter populating: whether those that are in the cloud only come here for it.
-    func walk(_ path: ItemPath, populating: Bool = false) throws(EngineError) -> [Resolved] {
+    func walk(_ path: ItemPath, populating: Bool = false) async throws(EngineError) -> [Resolved] {
         let top = try resolve(path)
         var result = [top]
         guard top.state.kind == .folder else { return result }
@@ -159,12 +159,22 @@ extension ContainerEngine {
             let names: [Name]
             do {
                 let opened = try replica.tree.openFolder(at: folder)
-                if populating { try populateAll(try InodeKey(descriptor: opened.raw)) }
+                if populating { try await populateAll(try InodeKey(descriptor: opened.raw)) }
                 names = try replica.tree.names(in: opened.raw).sorted()
             } catch {
-                continue
+                // What vanished meanwhile is not listed.
+                let vanished: [Errno] = [.noSuchFileOrDirectory, .stale, .notDirectory]
+                guard populating, !vanished.contains(error as? Errno ?? .ioError) else { continue }
+                switch error as? Errno {
+                case .noSpace: throw .noSpace
+                case .networkDown: throw .offline(connectionProblem ?? "\(folder): not listed yet")
+                case .timedOut: throw .stalled("\(folder): the server does not list it")
+                default: throw .failed("\(folder): \(error)")
+                }
             }
             for name in names {
+                // The engine has other work as well, however many there are.
+                if result.count % Self.lookedAtAtOnce == 0 { await Task.yield() }
                 let path = folder.appending(name)
                 // What vanished meanwhile is not listed.
                 guard let item = try? resolve(path) else { continue }
@@ -175,8 +185,24 @@ extension ContainerEngine {
         return result
     }
 
-    private func populateAll(_ folder: InodeKey) throws {
-        for entry in try populator.entries(of: folder) { _ = populate(LocalPlace(folder: folder, name: entry.name)) }
+    private static let lookedAtAtOnce = 100
+
+    private func populateAll(_ folder: InodeKey) async throws {
+        if let item = populator.item(of: folder), let failure = await listed(item) { throw failure }
+        var names = try populator.entries(of: folder).map(\.name)[...]
+        while !names.isEmpty {
+            try populate(folder, names.prefix(Self.lookedAtAtOnce))
+            names = names.dropFirst(Self.lookedAtAtOnce)
+            await Task.yield()
+        }
+    }
+
+    /// Returns when all names in it are known, or why they do not come.
+    private func listed(_ folder: ItemID) async -> Errno? {
+        await withCheckedContinuation { continuation in
+            let request = listing.wait(for: folder) { continuation.resume(returning: $0) }
+            if request == nil { continuation.resume(returning: nil) }
+        }
     }
 
     func status(of item: Resolved) -> ItemStatus {

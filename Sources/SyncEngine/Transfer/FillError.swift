@@ -50,6 +50,14 @@ enum FillError: Error {
         return passing.contains(errno)
     }
 
+    /// Other contents would not come either, now.
+    var concernsAll: Bool {
+        switch self {
+        case .cloud(.offline), .cloud(.stalled), .cloud(.cancelled), .system(.noSpace): true
+        case .cloud, .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: false
+        }
+    }
+
     /// What the cloud says if nobody has the content.
     var absence: ContentAbsence? {
         switch self {
