@@ -462,7 +462,7 @@ extension ItemTrackerTests {
     }
 
     @Test(arguments: [true, false])
-    func `a deletion takes along what was known then, and not an edit of which the cloud tells later`(isNew: Bool) throws {
+    func `a deletion takes along what was known then, and not an edit told of later`(isNew: Bool) throws {
         var remote = try file(1, "f", revision: 2, size: 4)
         let state = device.newInode(.file)
         device.cloud[remote.id] = remote

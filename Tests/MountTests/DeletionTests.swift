@@ -131,7 +131,7 @@ extension MountTests {
             }
         }
 
-        @Test func `more than ten thousand deletions wait for the folder that they are in, and go with it`() async throws {
+        @Test func `more than ten thousand deletions wait for their folder, and go with it`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()
                 try a.shell("mkdir -p kept Photos/2001 Photos/2002")

@@ -154,7 +154,10 @@ final class PackFolder: Sendable {
 
     private func size(_ number: UInt64) throws(ChunkStoreError) -> UInt64 {
         var status = clinux_status()
-        try ChunkStoreError.check(clinux_status_at(directory.descriptor, Self.name(number), &status), "looking at \(path(number))")
+        try ChunkStoreError.check(
+            clinux_status_at(directory.descriptor, Self.name(number), &status),
+            "looking at \(path(number))"
+        )
         return UInt64(max(status.size, 0))
     }
 

@@ -61,10 +61,11 @@ extension ContainerEngine {
             }
             do {
                 _ = try await bringSmall(small)
-            } catch where error.concernsAll {
-                return group.filter { (try? observe($0.place))??.lacksContent != false }.map { ($0.path, error) }
             } catch {
-                // One of them keeps the others from coming: each for itself, and it will say why.
+                if error.concernsAll {
+                    return group.filter { (try? observe($0.place))??.lacksContent != false }.map { ($0.path, error) }
+                }
+                // One of them keeps the others from coming.
             }
         }
         var failures: [(ItemPath, FillError)] = []

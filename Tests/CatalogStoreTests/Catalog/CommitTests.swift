@@ -106,7 +106,7 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
-    func `what would make an answer too long is skipped, and done when it is asked for again`(backend: Backend) async throws {
+    func `what makes an answer too long is skipped, and done when asked for again`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
         let file = TestFile("one")
         let winner = TestFile("winner")

@@ -233,7 +233,8 @@ import UbiquityModel
         #expect(try await catalog.thinnedPacks(now: later) == [])
     }
 
-    @Test func `chunks that two devices have sent at the same time leave a pack with something that nothing leads to`() async throws
+    @Test func `chunks that two devices have sent at once leave a pack with something that nothing leads to`()
+        async throws
     {
         let test = try await TestCatalog(.sqlite)
         let catalog = try #require(test.catalog as? SQLiteCatalog)
