@@ -158,6 +158,32 @@ extension MountTests {
             }
         }
 
+        /// They come together: one of them hinders no other, and none that nobody has looked at yet is left out.
+        @Test func `download brings many small files, all but one that the server has lost`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p d/e; for i in $(seq 600); do head -c 3000 /dev/urandom > d/e/f$i; done")
+                try a.sync()
+                try b.sync()
+                let pack = try #require(try a.packs().first { try Files.read($0).count > 1_000_000 })
+                let whole = try Files.read(pack)
+                var damaged = whole
+                damaged[whole.count / 2] ^= 0x55
+                try Files.overwrite(damaged, at: pack)
+                func count(of state: String) throws -> Int {
+                    try b.json("status", b.path("d/e")).elements.filter { $0["state"]?.string == state }.count
+                }
+                #expect(try b.run("download", b.path("d")).code == 1)
+                #expect(try count(of: "dataless") == 1)
+                try Files.overwrite(whole, at: pack)
+                try b.succeed("download", b.path("d"))
+                #expect(try count(of: "current") >= 600)
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+                try b.succeed("evict", b.path("d"))
+                #expect(try count(of: "dataless") == 600)
+            }
+        }
+
         /// Each sync of the disk by its service takes a while longer.
         private func slowDisk(_ device: Device) throws -> Command {
             let inject = "inject=fsync,fdatasync,syncfs:delay_enter=20000"
