@@ -29,6 +29,7 @@ package final class Mount: Sendable {
     private struct State: Sendable {
         var phase = Phase.idle
         var isStopping = false
+        var wasInUse = false
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -174,12 +175,17 @@ package final class Mount: Sendable {
         running.filesystem.applier.stop()
         if !MountPoint.unmount(running.path, isLazy: false) {
             // Programs use it. What they have mapped and changed still has to reach the backing tree.
+            state.withLock { $0.wasInUse = true }
             writeBack(running)
             MountPoint.unmount(running.path, isLazy: true)
             running.session.abandon()
         }
         running.supervisor.join()
     }
+
+    /// Programs had something open or mapped when it was stopped. What is passed through by the kernel they may go on to change, and nobody
+    /// tells of it.
+    package var wasStoppedInUse: Bool { state.withLock(\.wasInUse) }
 
     private func writeBack(_ running: Running) {
         let (filesystem, path) = (running.filesystem, running.path)

@@ -235,6 +235,7 @@ package actor ContainerEngine {
         let left = core.unfinished + core.parkedWork
         let isClean =
             hasScanned && !synchronizer.changedWhileStopping && synchronizer.heldDeletions.isEmpty
+            && mount?.wasStoppedInUse != true
             && left.allSatisfy { if case .item = $0 { true } else { false } }
         do {
             try replica.tree.synchronize()

@@ -327,6 +327,30 @@ extension MountTests {
             }
         }
 
+        /// The kernel goes on to pass it through, and nobody is told.
+        @Test func `what goes on to be written when the service has ended is found by the next one`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.write("one\n", to: "f.txt")
+                try a.sync()
+                let (go, ready) = (site.outside + "/go", site.outside + "/ready")
+                try succeed("mkfifo", go)
+                let writer = try a.startShell("exec 3>> f.txt; touch \(ready); read -r < \(go); echo two >&3 || true")
+                try eventually("a program writes") { Files.exists(ready) }
+                let service = try a.servicePID()
+                kill(service, SIGTERM)
+                try eventually("the service has ended") { !Processes.exists(service) }
+                try succeed("bash", "-c", "echo > \(go)")
+                #expect(try writer.wait(.seconds(20)).isSuccess)
+                let written = try Files.text(a.backing("f.txt"))
+                try a.up()
+                try a.sync()
+                try b.sync()
+                #expect(try a.text("f.txt") == written)
+                #expect(try b.text("f.txt") == written)
+            }
+        }
+
         @Test func `a thousand small files are quick`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -139,6 +139,10 @@ extension ContainerEngine {
         var arriving: [RemoteItem] = []
         // Written down together.
         var appeared: [LocalPlace] = []
+        defer {
+            recordPopulated()
+            for place in appeared { mount?.nameAppeared(in: place.folder, place.name) }
+        }
         for item in items where try replica.database.synced(item.id) == nil {
             let old = try replica.database.remote(item.id)
             if let old, !old.isDeleted {
@@ -153,8 +157,6 @@ extension ContainerEngine {
             }
             if !item.isDeleted, populator.key(of: item.place.parent) != nil { arriving.append(item) }
         }
-        recordPopulated()
-        for place in appeared { mount?.nameAppeared(in: place.folder, place.name) }
         return arriving
     }
 
