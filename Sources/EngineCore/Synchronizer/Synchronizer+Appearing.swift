@@ -85,6 +85,11 @@ extension Synchronizer {
         if remote.isAnnounced, isTaken(place, remote.place) {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
+            if candidate.synced != nil, candidate.found == nil, !tracker.isOwnAnnouncement(remote) {
+                // What stood for it here is gone. Where that was, nothing waits any more.
+                pass.changes.removals.append(candidate.id)
+                candidate.works = candidate.works.filter { if case .item = $0 { true } else { false } }
+            }
             return nil
         }
         if let brought = pass.brought.removeValue(forKey: remote.id) {
