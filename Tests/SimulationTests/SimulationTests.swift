@@ -367,6 +367,8 @@ import Testing
         ),
         // A new folder was sent, renamed, and deleted while a pass wrote down what had become of it: nobody looked for the item.
         Story(seed: 11_000_583_498, steps: [14, 20, 29, 33, 36, 40, 41, 42, 45, 47, 51, 56]),
+        // A placeholder that had been renamed and then replaced, and an author whose disk was gone: its old place waited without end.
+        Story(seed: 15_000_984_707, steps: [0, 2, 3, 19, 20, 21, 29, 30]),
         // A folder that left, since it became a package, waited for a content that nobody had any more: it had been replaced by a newer one.
         Story(
             seed: 8_000_070_120,

@@ -85,9 +85,9 @@ extension Synchronizer {
         if remote.isAnnounced, isTaken(place, remote.place) {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
-            if candidate.synced != nil, candidate.found == nil, !tracker.isOwnAnnouncement(remote) {
-                // What stood for it here is gone. Where that was, nothing waits any more.
-                pass.changes.removals.append(candidate.id)
+            if candidate.synced != nil, candidate.found == nil {
+                // Its placeholder was replaced here: the row leads to a place that nothing will ever come to. The item alone waits.
+                pass.removeRow(candidate.id)
                 candidate.works = candidate.works.filter { if case .item = $0 { true } else { false } }
             }
             return nil
