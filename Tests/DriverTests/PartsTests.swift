@@ -27,6 +27,58 @@ struct PartsTests {
         #expect(cache.count <= 8)
     }
 
+    @Test
+    func `of writers that leave together the last one looks for mappings`() throws {
+        var writers = DirectWriters()
+        writers.come(mayMap: true)
+        writers.come(mayMap: false)
+        let first = writers.leave()
+        #expect(first == nil)
+        // The first is still being closed.
+        let second = writers.leave()
+        let firstWasLast = writers.end()
+        #expect(!firstWasLast)
+        writers.looked(try #require(second), isMapped: true)
+        let again = writers.leave()
+        writers.looked(try #require(again), isMapped: false)
+        #expect(!writers.mayHaveMapped)
+        let secondWasLast = writers.end()
+        #expect(secondWasLast)
+        #expect(writers.count == 0)
+    }
+
+    @Test
+    func `that nothing is mapped says nothing of a writer who came meanwhile`() throws {
+        var writers = DirectWriters()
+        writers.come(mayMap: true)
+        let look = writers.leave()
+        writers.come(mayMap: true)
+        writers.looked(try #require(look), isMapped: false)
+        #expect(writers.mayHaveMapped)
+        let firstWasLast = writers.end()
+        #expect(!firstWasLast)
+        let later = writers.leave()
+        #expect(later != nil)
+    }
+
+    @Test
+    func `a writer that a mapping keeps leaves the looking to one who closes at the same time`() throws {
+        var writers = DirectWriters()
+        writers.come(mayMap: true)
+        let mapped = writers.leave()
+        writers.looked(try #require(mapped), isMapped: true)
+        writers.come(mayMap: false)
+        let kept = writers.leave()
+        #expect(kept == nil)
+        let closed = writers.leave()
+        let keptWasLast = writers.end()
+        #expect(!keptWasLast)
+        writers.looked(try #require(closed), isMapped: false)
+        #expect(!writers.mayHaveMapped)
+        let closedWasLast = writers.end()
+        #expect(closedWasLast)
+    }
+
     @Test(arguments: [(0, 0), (1, 1), (512, 1), (513, 2), (.max, 1 << 54)] as [(Int64, Int64)])
     func `a version of any size has its blocks`(size: Int64, blocks: Int64) {
         #expect(VersionTree.blocks(of: size) == blocks)

@@ -79,8 +79,7 @@ final class Node: Sendable {
         /// The kernel has opened the backing file for programs: mappings of it live on when their handles are closed. Or it may have, for
         /// an earlier mount: what that opened lives on as well.
         var mayBeMapped = false
-        /// Also for writing.
-        var mayBeMappedForWriting = false
+        var directWriters = DirectWriters()
         /// It was made through the mount and never given any (capabilities(7)). That is not concluded from a look at the disk, which
         /// somebody may just be giving it some on.
         var isWithoutCapabilities = false
@@ -107,7 +106,7 @@ final class Node: Sendable {
         var state = State(parent: parent, name: name, isNamed: true, facts: facts)
         // What is dataless was in nobody's hands when it became that.
         state.mayBeMapped = mayBeOld && kind == .file && facts.placeholder == nil
-        state.mayBeMappedForWriting = state.mayBeMapped
+        state.directWriters.mayHaveMapped = state.mayBeMapped
         self.state = Mutex(state)
     }
 

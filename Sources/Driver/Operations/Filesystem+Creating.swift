@@ -204,7 +204,7 @@ extension Filesystem {
             node.state.withLock { state in
                 state.isWithoutCapabilities = true
                 // Nobody else has ever had it.
-                (state.mayBeMapped, state.mayBeMappedForWriting) = (false, false)
+                (state.mayBeMapped, state.directWriters.mayHaveMapped) = (false, false)
             }
             let isWriting = flags & O_ACCMODE != O_RDONLY
             let admission = node.beginUse(isWriting: isWriting, discards: true, thread: request.thread, again: {})

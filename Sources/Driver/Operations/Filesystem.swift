@@ -108,10 +108,11 @@ final class Filesystem: Sendable {
 
     /// After the last request.
     func close() {
-        for object in open.removeAll() {
-            if case .file(let handle) = object { released(handle) }
+        let handles = open.removeAll().compactMap { if case .file(let handle) = $0 { handle } else { nil } }
+        for handle in handles + writerWatch.takeKept() {
+            leave(handle)
+            released(handle)
         }
-        for handle in writerWatch.takeKept() { released(handle) }
         table.removeAll()
         descriptors.removeAll()
     }

@@ -128,7 +128,7 @@ extension Filesystem {
         let status = handle.isWritable ? try? entry ?? diskStatus(descriptor(of: node)) : nil
         node.state.withLock { state in
             state.mayBeMapped = true
-            if handle.mayMap { state.mayBeMappedForWriting = true }
+            if handle.isWritable { state.directWriters.come(mayMap: handle.mayMap) }
             if state.written == nil { state.written = status.map { WrittenEvidence($0) } }
         }
         handle.dropDescriptor()
@@ -158,13 +158,13 @@ extension Filesystem {
         return isWritten
     }
 
-    /// The last look at what a handle wrote. Whether it, or another one of its kind, wrote anything: the caller reports that.
+    /// The last look at what a handle wrote that has left. Whether it, or another one of its kind, wrote anything: the caller reports that.
     func endDirectWriting(_ handle: Handle) -> Bool {
         guard handle.isWritable, handle.isDirect else { return false }
         _ = findDirectWriting(handle)
         return handle.node.state.withLock { state in
             let wrote = state.wasWrittenDirectly
-            if state.writers <= 1 {
+            if state.directWriters.end() {
                 state.written = nil
                 state.wasWrittenDirectly = false
             }
@@ -174,28 +174,32 @@ extension Filesystem {
 
     // MARK: Mappings
 
-    /// Whether a handle that was closed may still be written through: the kernel maps the backing file itself, and such a mapping keeps
-    /// no handle. Asked where the last writer goes.
+    /// Whether a handle that was closed may still be written through, by a mapping. Then it has not left: it is asked about again.
     func outlives(_ handle: Handle) -> Bool {
-        guard handle.isDirect, handle.isWritable else { return false }
-        let mayBe = handle.node.state.withLock { $0.mayBeMappedForWriting && $0.writers == 1 }
-        guard mayBe else { return false }
-        if isUsed(handle.node, reads: false) { return true }
-        handle.node.state.withLock { $0.mayBeMappedForWriting = false }
-        return false
+        guard let look = leave(handle) else { return false }
+        let isMapped = isUsed(handle.node, reads: false)
+        handle.node.state.withLock { $0.directWriters.looked(look, isMapped: isMapped) }
+        return isMapped
+    }
+
+    /// Before `released`.
+    @discardableResult
+    func leave(_ handle: Handle) -> DirectWriters.Look? {
+        guard handle.isDirect, handle.isWritable else { return nil }
+        return handle.node.state.withLock { $0.directWriters.leave() }
     }
 
     /// Whether programs have a file mapped that was passed through: with `reads` in any way, else for writing. No handle may be open that
     /// counts as such a use.
     func isMapped(_ node: Node, reads: Bool) -> Bool {
         guard node.kind == .file else { return false }
-        let mayBe = node.state.withLock { reads ? $0.mayBeMapped : $0.mayBeMappedForWriting }
+        let mayBe = node.state.withLock { reads ? $0.mayBeMapped : $0.directWriters.mayHaveMapped }
         guard mayBe else { return false }
         if isUsed(node, reads: reads) { return true }
         // Kept out until the engine is done with it: nobody has opened it since.
         node.state.withLock { state in
             if reads { state.mayBeMapped = false }
-            state.mayBeMappedForWriting = false
+            state.directWriters.mayHaveMapped = false
         }
         return false
     }
