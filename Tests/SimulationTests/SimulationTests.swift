@@ -369,6 +369,9 @@ import Testing
         Story(seed: 11_000_583_498, steps: [14, 20, 29, 33, 36, 40, 41, 42, 45, 47, 51, 56]),
         // A placeholder that had been renamed and then replaced, and an author whose disk was gone: its old place waited without end.
         Story(seed: 15_000_984_707, steps: [0, 2, 3, 19, 20, 21, 29, 30]),
+        // Two names were exchanged, one a placeholder of what was only announced, and that became a name of an announcement without content.
+        // Its item had gone on to a content of its own: the other's waited for what would never come.
+        Story(seed: 19_000_831_341, steps: [2, 4, 5, 6, 8, 14, 18, 19, 24, 30]),
         // A folder that left, since it became a package, waited for a content that nobody had any more: it had been replaced by a newer one.
         Story(
             seed: 8_000_070_120,

@@ -118,16 +118,17 @@ extension Database {
         try noteThinned(
             Set(try rows("SELECT pack FROM chunks \(limited)", [.integer(container)]) { $0.integer(0) })
         )
-        for table in ["chunks", "contents", "revisions", "operations", "candidates"] {
+        let tables = [
+            ("chunks", "id"), ("contents", "id"), ("revisions", "id"), ("operations", "id"), ("candidates", "id"),
+            ("items", "rowid"), ("log", "position"),
+        ]
+        for (table, key) in tables {
             try run(
-                "DELETE FROM \(table) WHERE container = ? AND id IN (SELECT id FROM \(table) \(limited))",
+                "DELETE FROM \(table) WHERE container = ? AND \(key) IN (SELECT \(key) FROM \(table) \(limited))",
                 [.integer(container), .integer(container)]
             )
             if changesCount > 0 { return true }
         }
-        try run("DELETE FROM items WHERE rowid IN (SELECT rowid FROM items \(limited))", [.integer(container)])
-        if changesCount > 0 { return true }
-        try run("DELETE FROM log WHERE container = ?", [.integer(container)])
-        return changesCount > 0
+        return false
     }
 }

@@ -50,16 +50,7 @@ extension ItemTracker {
             case .unavailable where candidate.synced == nil && candidate.found?.state.isDataless == true:
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
-                findOwners(of: found.state)
-                if wasLeftBehind(found) {
-                    candidate.applies = [.planned(.vanish)]
-                } else if let remote = successor(of: found.state) {
-                    candidate.applies = [.refer(remote)]
-                } else if willNeverCome(found.state) {
-                    candidate.applies = [.planned(.vanish)]
-                } else {
-                    bringWhole(found.place, found.state, candidate)
-                }
+                settleUnknown(found, candidate)
             case .unavailable:
                 let reason = "its content is neither here nor in the cloud"
                 view.noteProblem(candidate.id, at: candidate.found?.place, reason)
@@ -72,7 +63,11 @@ extension ItemTracker {
                     beginTransfer(candidate, isNew: actions == [.create], &sends, &transfers)
                 } else if needsContent(actions), let found = candidate.found, case .dataless = found.content {
                     // Another item's placeholder, under the name of one that this device has announced.
-                    bringWhole(found.place, found.state, candidate)
+                    if candidate.synced == nil {
+                        settleUnknown(found, candidate)
+                    } else {
+                        bringWhole(found.place, found.state, candidate)
+                    }
                 } else {
                     sends.append(PlannedSend(candidate: candidate, actions: actions))
                 }
@@ -120,6 +115,20 @@ extension ItemTracker {
     }
 
     private func isPackage(_ candidate: Candidate) -> Bool { candidate.found?.state.kind == .package }
+
+    /// A placeholder that is at no row's place has what it stands for, or what follows that, or is nothing.
+    private func settleUnknown(_ found: Candidate.Found, _ candidate: Candidate) {
+        findOwners(of: found.state)
+        if wasLeftBehind(found) {
+            candidate.applies = [.planned(.vanish)]
+        } else if let remote = successor(of: found.state) {
+            candidate.applies = [.refer(remote)]
+        } else if willNeverCome(found.state) {
+            candidate.applies = [.planned(.vanish)]
+        } else {
+            bringWhole(found.place, found.state, candidate)
+        }
+    }
 
     /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.
     func successor(of state: LocalState) -> RemoteItem? {
