@@ -85,6 +85,55 @@ import UbiquityModel
         #expect(device.problems.isEmpty == isDone)
     }
 
+    /// Exchanged with a file that this device had announced, and saved anew under the other name. Its item has another content by now.
+    @Test(arguments: [false, true])
+    func `a placeholder of what never came gets what followed, or goes, also where an announcement waits for content`(
+        isDeleted: Bool
+    ) throws {
+        func file(_ number: UInt8, _ name: String, _ revision: UInt64, _ content: ContentID?) throws -> RemoteItem {
+            RemoteItem(
+                id: ItemID(number: number),
+                place: Place(parent: .root, name: try Name(name)),
+                content: .file(FileContent(revision: RevisionID(high: 1, low: revision), content: content, size: 4)),
+                attributes: ItemAttributes(modified: Timestamp(nanoseconds: 1), mode: 0o644),
+                position: UInt64(number)
+            )
+        }
+        var announced = try file(1, "e", 1, nil)
+        announced.author = device.deviceName
+        device.cloud[announced.id] = announced
+        let promised = try file(2, "a", 2, nil)
+        device.rows[promised.id] = SyncedItem(promised, local: LocalEvidence(device.newInode(.file)))
+        var other = try file(2, "a", 3, ContentID(bytes: [UInt8](repeating: 7, count: 32)))
+        other.isDeleted = isDeleted
+        device.cloud[other.id] = other
+        let there = try place("e")
+        var state = device.newInode(.file)
+        state.placeholder = Placeholder(
+            revision: RevisionID(high: 1, low: 2),
+            generation: 1,
+            size: 4,
+            modified: state.modified,
+            mode: 0o644,
+            wasAnnounced: true
+        )
+        device.put(state, at: there)
+
+        let tracker = ItemTracker(view: device)
+        tracker.sending[announced.id] = SentRevision(revision: RevisionID(high: 1, low: 1), content: nil)
+        _ = tracker.noteUndeliverable(state.key, absence: .superseded, askedAt: tracker.newsCount)
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(there), into: pass)
+        _ = tracker.decide(pass)
+        let candidate = try #require(pass.candidates[announced.id])
+        #expect(candidate.verdict == nil)
+        switch (isDeleted, candidate.applies.first) {
+        case (true, .planned(.vanish)): break
+        case (false, .refer(let remote)): #expect(remote.id == other.id)
+        case (_, let step): Issue.record("\(String(describing: step))")
+        }
+    }
+
     @Test func `two folders that swapped names keep their identities`() throws {
         let (one, other) = (device.newInode(.folder), device.newInode(.folder))
         let rows = [try folder(1, "d", one), try folder(2, "e", other)]

@@ -332,6 +332,8 @@ extension Synchronizer {
         noteOtherContent(at: found.place)
         if candidate.synced == nil {
             logger.notice("a file whose content never came is taken away", metadata: ["path": "\(path)"])
+            // The name was that of an item which is in the cloud.
+            if let remote = candidate.remote, !remote.isDeleted { candidate.verdict = .again }
         }
         if isFolder || found.state.kind == .package { device.folders.remove(found.state.key) }
         pass.removeRow(candidate.id)
