@@ -256,6 +256,10 @@ extension MountTests {
                 try expectStates(b, ["f1": "current", "f2": "dataless", "f3": "current", "f4": "current"])
                 #expect(try localBytes(b) == 3 * Self.mebibyte)
                 #expect(try b.succeed("status").output.contains("3 MiB here, of 3.5 MiB at most"))
+                // Down to a twentieth below it: with one less, 2 MiB would be less than the limit, and more than that.
+                try b.succeed("config", "set", "local-limit", "2100K")
+                try expectStates(b, ["f1": "dataless", "f3": "dataless", "f4": "current"])
+                #expect(try localBytes(b) == Self.mebibyte)
                 // It comes again, whole.
                 #expect(try Tree.digest(b.path("d/f2")) == Tree.digest(a.path("d/f2")))
                 try b.succeed("config", "set", "local-limit", "off")
