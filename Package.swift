@@ -76,12 +76,14 @@ let package = Package(
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CQRencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+        // Its pkg-config flags are for Windows, and refused.
+        .systemLibrary(name: "CUTF8Proc", providers: [.apt(["libutf8proc-dev"])]),
         .target(name: "CDigests"),
         .target(name: "CLinux"),
         .target(name: "CSQLiteSettings", linkerSettings: [.linkedLibrary("sqlite3")]),
 
         // Pure: values and decisions, no I/O, clock or randomness.
-        layer("UbiquityModel", [systemPackage]),
+        layer("UbiquityModel", ["CUTF8Proc", systemPackage]),
         layer("Chunking", ["UbiquityModel", "CDigests", "CZstd", crypto]),
         layer("Reconciliation", ["UbiquityModel"]),
         layer("FileCoordination", ["UbiquityModel"]),

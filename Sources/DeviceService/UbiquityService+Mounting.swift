@@ -110,7 +110,9 @@ extension UbiquityService {
 
         let folder = try await blocking { () throws(ControlError) in try ContainerFolder.ensure(info, home) }
         let replica = try await blocking { () throws(ControlError) in
-            do throws(ReplicaError) { return try Replica(directory: folder.path) } catch {
+            do throws(ReplicaError) {
+                return try Replica(directory: folder.path, isCaseInsensitive: info.isCaseInsensitive)
+            } catch {
                 throw ControlError(info.id.text, error)
             }
         }
@@ -211,7 +213,8 @@ extension UbiquityService {
                 options: entry.options.filter { $0 != "show_versions" },
                 mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) }),
                 helperPath: getenv("UBIQUITY_PASSTHROUGH_HELPER").map { String(cString: $0) }
-                    ?? MountConfiguration.usualHelperPath
+                    ?? MountConfiguration.usualHelperPath,
+                isCaseInsensitive: info.isCaseInsensitive
             ),
             replica: replica,
             host: host,

@@ -67,6 +67,9 @@ package protocol DriverHost: AnyObject, Sendable {
     /// What is only in the cloud, by name.
     func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry]
     func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool
+    /// A name in this folder of something that is only in the cloud so far, and equal to this without its case. Asked before a program
+    /// gives the folder a name, in a case-insensitive container only.
+    func cloudName(like folded: FoldedName, in folder: InodeKey) throws(Errno) -> Name?
 
     /// What `.versions/PATH` shows; answered exactly once.
     func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void)
@@ -114,6 +117,7 @@ extension DriverHost {
     package func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool { false }
     package func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry] { [] }
     package func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool { false }
+    package func cloudName(like folded: FoldedName, in folder: InodeKey) throws(Errno) -> Name? { nil }
 }
 
 /// Virtual attributes `user.ubiquity.NAME`: readable, not listed.

@@ -74,7 +74,9 @@ extension Mount {
 
     /// An item was made in the backing tree where the kernel may remember that there is none.
     package func nameAppeared(in folder: InodeKey, _ name: Name) {
-        guard let filesystem, let node = filesystem.table.node(folder) else { return }
+        guard let filesystem else { return }
+        filesystem.foldedNames?.came(name, in: folder)
+        guard let node = filesystem.table.node(folder) else { return }
         filesystem.table.advanceEpoch()
         filesystem.notices.push(.entry(folder: node.id, name: name))
     }

@@ -11,6 +11,8 @@ package struct MountConfiguration: Sendable {
     package var mode: DriverMode
     /// The socket of the passthrough helper.
     package var helperPath: String
+    /// Whether the container holds no two names of a folder that are equal without their case.
+    package var isCaseInsensitive: Bool
 
     /// Where systemd has it listen.
     package static let usualHelperPath = "/run/ubiquity/passthrough.socket"
@@ -23,8 +25,10 @@ package struct MountConfiguration: Sendable {
         showVersions: Bool = false,
         options: [String] = [],
         mode: DriverMode = .best,
-        helperPath: String = MountConfiguration.usualHelperPath
+        helperPath: String = MountConfiguration.usualHelperPath,
+        isCaseInsensitive: Bool = false
     ) {
+        self.isCaseInsensitive = isCaseInsensitive
         self.mode = mode
         self.helperPath = helperPath
         self.mountPoint = mountPoint

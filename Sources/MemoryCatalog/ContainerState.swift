@@ -107,6 +107,8 @@ struct StoredItem: Sendable {
 
 struct FolderState: Sendable {
     var names: [Name: ItemID] = [:]
+    /// The same without their case; in case-insensitive containers only.
+    var folded: [FoldedName: ItemID] = [:]
     /// Items without content: they claim no name.
     var announced: Set<ItemID> = []
 
@@ -118,7 +120,10 @@ extension ContainerState: CommitStore {
 
     func revision(_ id: RevisionID) -> StoredRevision? { revisions[id] }
 
-    func holder(of place: Place) -> ItemID? { folders[place.parent]?.names[place.name] }
+    func holder(of place: Place) -> ItemID? {
+        let folder = folders[place.parent]
+        return info.isCaseInsensitive ? folder?.folded[place.name.folded] : folder?.names[place.name]
+    }
 
     func hasLiveChildren(_ folder: ItemID) -> Bool { folders[folder] != nil }
 
@@ -168,6 +173,7 @@ extension ContainerState: CommitStore {
             folders[place.parent]?.announced.remove(item.id)
         } else {
             folders[place.parent]?.names[place.name] = nil
+            if info.isCaseInsensitive { folders[place.parent]?.folded[place.name.folded] = nil }
         }
         if folders[place.parent]?.isEmpty == true { folders[place.parent] = nil }
     }
@@ -179,6 +185,9 @@ extension ContainerState: CommitStore {
         } else {
             let former = folders[place.parent, default: FolderState()].names.updateValue(item.id, forKey: place.name)
             precondition(former == nil, "the rules gave one name to two items")
+            guard info.isCaseInsensitive else { return }
+            let twin = folders[place.parent]?.folded.updateValue(item.id, forKey: place.name.folded)
+            precondition(twin ?? nil == nil, "the rules gave names to two items that differ in case only")
         }
     }
 

@@ -21,7 +21,8 @@ package final class Replica: Sendable {
     package var stagingPath: String { staging.path }
 
     /// Opens a replica, makes what is missing of it, and empties the staging folder.
-    package init(directory: String) throws(ReplicaError) {
+    /// - Parameter isCaseInsensitive: as the container was made; the same each time.
+    package init(directory: String, isCaseInsensitive: Bool = false) throws(ReplicaError) {
         self.directory = directory
         try Self.makeFolder(directory, mode: 0o700)
         lock = try Self.locked(directory)
@@ -38,7 +39,7 @@ package final class Replica: Sendable {
         try Self.checkExtendedAttributes(staging)
         self.staging = staging
         deletions = try DeletionLog(path: directory + "/deletions.log")
-        database = try StateDatabase(path: directory + "/state.sqlite")
+        database = try StateDatabase(path: directory + "/state.sqlite", isCaseInsensitive: isCaseInsensitive)
     }
 
     private static func makeFolder(_ path: String, mode: mode_t) throws(ReplicaError) {

@@ -181,10 +181,21 @@ struct SimJudge {
         }
     }
 
+    private struct Twin: Hashable {
+        var folder: ItemID
+        var name: FoldedName
+
+        init(_ place: Place) {
+            folder = place.parent
+            name = place.name.folded
+        }
+    }
+
     private func cloudTree() throws -> [ItemPath: Shown] {
         let items = try world.cloud.items().filter { !$0.isDeleted }
         let byID = Dictionary(uniqueKeysWithValues: items.map { ($0.id, $0) })
         var result: [ItemPath: Shown] = [:]
+        var folded: Set<Twin> = []
         for item in items {
             var names = [item.place.name]
             var parent = item.place.parent
@@ -218,6 +229,9 @@ struct SimJudge {
                 if file.content == nil, world.counts[.serverRestored] == nil {
                     world.fail("\(item.place.name) is still announced only")
                 }
+            }
+            if world.settings.isCaseInsensitive, !folded.insert(Twin(item.place)).inserted {
+                world.fail("two names in the cloud differ from \(item.place.name) in case only")
             }
             let path = ItemPath(names.reversed())
             if result.updateValue(shown, forKey: path) != nil { world.fail("\(path) is two items in the cloud") }

@@ -189,6 +189,10 @@ package final class EngineHost: Sendable {
         do throws(ReplicaError) { return try populator.entries(of: folder) } catch { throw .ioError }
     }
 
+    package func cloudName(like folded: FoldedName, in folder: InodeKey) throws(Errno) -> Name? {
+        do throws(ReplicaError) { return try populator.name(like: folded, in: folder) } catch { throw .ioError }
+    }
+
     package func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool {
         guard isListed(folder) else { return true }
         do throws(ReplicaError) { return try populator.hasEntries(folder) } catch { throw .ioError }

@@ -33,7 +33,8 @@ final class Mounted: Sendable {
         prepare: (Replica) throws -> Void = { _ in },
         showVersions: Bool = false,
         options: [String] = [],
-        mode: DriverMode? = nil
+        mode: DriverMode? = nil,
+        isCaseInsensitive: Bool = false
     ) throws {
         folder = "/tmp/ubiquity-driver-\(RevisionID.random().description.prefix(12))"
         try Files.makeFolder(folder)
@@ -47,7 +48,8 @@ final class Mounted: Sendable {
                 containerName: "Test",
                 showVersions: showVersions,
                 options: options,
-                mode: mode ?? DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) })
+                mode: mode ?? DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) }),
+                isCaseInsensitive: isCaseInsensitive
             ),
             replica: replica,
             host: host,
@@ -182,10 +184,16 @@ final class Mounted: Sendable {
 func mounted(
     showVersions: Bool = false,
     options: [String] = [],
+    isCaseInsensitive: Bool = false,
     prepare: (Replica) throws -> Void = { _ in },
     _ body: (Mounted) throws -> Void
 ) throws {
-    let mounted = try Mounted(prepare: prepare, showVersions: showVersions, options: options)
+    let mounted = try Mounted(
+        prepare: prepare,
+        showVersions: showVersions,
+        options: options,
+        isCaseInsensitive: isCaseInsensitive
+    )
     defer { mounted.end() }
     try body(mounted)
 }

@@ -45,6 +45,8 @@ final class TestHost: DriverHost {
         var listings: [ItemPath: VersionListing] = [:]
         var removedVersions: [RevisionID] = []
         var packageIndexes: [RevisionID: PackageIndex] = [:]
+        /// In any folder.
+        var cloudNames: [Name] = []
         var unmounted = 0
         fileprivate var waiters: [Waiter] = []
         fileprivate var openWaiters: [@Sendable (Errno?) -> Void] = []
@@ -239,6 +241,10 @@ final class TestHost: DriverHost {
             count = max(0, pread(raw, room.baseAddress, room.count, 0))
         }
         state.withLock { $0.orphans.append(Orphan(key: key, name: lastName, bytes: bytes)) }
+    }
+
+    func cloudName(like folded: FoldedName, in folder: InodeKey) throws(Errno) -> Name? {
+        state.withLock { $0.cloudNames.first { $0.folded == folded } }
     }
 
     func unmounted() { state.withLock { $0.unmounted += 1 } }

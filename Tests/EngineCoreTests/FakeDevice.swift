@@ -25,6 +25,7 @@ final class FakeDevice: DeviceView {
     let rootKey = InodeKey(tag: 1, words: (1, 0, 0))
     let now = Instant(.seconds(1))
     var wallClock = Timestamp(seconds: 1000, nanoseconds: 0)
+    var isCaseInsensitive = false
     /// The packages that folders are, or lie in.
     var packages: [InodeKey: LocalPlace] = [:]
 
@@ -95,6 +96,12 @@ final class FakeDevice: DeviceView {
 
     func remote(_ id: ItemID) -> RemoteItem? { cloud[id] }
     func remote(at place: Place) -> [RemoteItem] { cloud.values.filter { $0.place == place && !$0.isDeleted } }
+    func remote(like place: Place) -> [RemoteItem] {
+        guard isCaseInsensitive else { return [] }
+        return cloud.values.filter {
+            $0.place.parent == place.parent && $0.place.name.folded == place.name.folded && !$0.isDeleted
+        }
+    }
     func remote(revision: RevisionID) -> RemoteItem? {
         cloud.values.first { $0.content.revision == revision && !$0.isDeleted }
     }

@@ -46,6 +46,19 @@ import UbiquityModel
         #expect(pass.candidates[row.id]?.synced?.place.name == from.name)
     }
 
+    @Test(arguments: [true, false])
+    func `who makes room for a name that differs in case is known in the same pass`(isCaseInsensitive: Bool) throws {
+        device.isCaseInsensitive = isCaseInsensitive
+        let former = try folder(1, "Docs", device.newInode(.folder))
+        device.rows[former.id] = former
+        device.deletions = [.item(former.id)]
+        let place = try place("docs")
+        device.put(device.newInode(.folder), at: place)
+        let pass = try look(at: [place])
+        #expect(pass.all.contains { $0.found?.place == place })
+        #expect(pass.candidates[former.id]?.deletionIsProven == (isCaseInsensitive ? true : nil))
+    }
+
     /// A file here and one in the cloud, of the same name and content, made by two devices.
     private func madeTwice(mode: UInt16) throws -> (place: LocalPlace, state: LocalState, remote: RemoteItem) {
         let place = try place("f")

@@ -129,6 +129,7 @@ import UbiquityModel
             path,
             """
             DROP INDEX syncedContent; ALTER TABLE synced DROP COLUMN used; ALTER TABLE ranges DROP COLUMN bytes;
+            DROP INDEX remoteFolded; ALTER TABLE remote DROP COLUMN folded;
             PRAGMA user_version = 3;
             """
         )

@@ -61,6 +61,7 @@ enum ItemRows {
         container: Int64,
         exists: Bool,
         deleted: (at: Timestamp, by: String)?,
+        folding: Bool,
         _ db: Database
     ) throws {
         var revision = SQLValue.null
@@ -81,6 +82,7 @@ enum ItemRows {
             .integer(Int64(item.attributes.mode)),
             ExtendedAttributesBlob.encode(item.attributes.extended).map { .blob($0) } ?? .null, .text(item.author),
             .integer(item.edited.nanoseconds), .integer(item.isDeleted ? 0 : Int64(item.conflicts.count)),
+            folding ? .blob(item.place.name.folded.bytes) : .null,
             .integer(container), .identifier(item.id),
         ]
         try db.run(exists ? updateSQL : insertSQL, values)
@@ -88,12 +90,13 @@ enum ItemRows {
 
     private static let insertSQL = """
         INSERT INTO items (position, deleted, deleted_by, parent, name, kind, announced, revision, content, size, target, modified,
-            mode, extended, author, edited, conflicts, container, id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            mode, extended, author, edited, conflicts, folded, container, id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     private static let updateSQL = """
         UPDATE items SET position = ?, deleted = ?, deleted_by = ?, parent = ?, name = ?, kind = ?, announced = ?, revision = ?,
-            content = ?, size = ?, target = ?, modified = ?, mode = ?, extended = ?, author = ?, edited = ?, conflicts = ?
+            content = ?, size = ?, target = ?, modified = ?, mode = ?, extended = ?, author = ?, edited = ?, conflicts = ?,
+            folded = ?
         WHERE container = ? AND id = ?
         """
 

@@ -22,7 +22,13 @@ extension SQLiteCatalog {
             )
             let head = try db.head(container: container.number)
             var batch = CommitBatch(after: head.counter, context: context)
-            var store = try SQLiteCommitStore(db: db, container: container.number, time: time, hasPack: hasPack)
+            var store = try SQLiteCommitStore(
+                db: db,
+                container: container.number,
+                isCaseInsensitive: container.info.isCaseInsensitive,
+                time: time,
+                hasPack: hasPack
+            )
             let outcomes = try request.entries.map { try batch.perform($0, in: &store) }
             let named = store.named
             try db.offer((added ?? []).filter { !named.contains($0) }, container: container.number, now: time)

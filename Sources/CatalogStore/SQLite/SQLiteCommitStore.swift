@@ -8,6 +8,7 @@ internal import UbiquityModel
 struct SQLiteCommitStore: CommitStore {
     let db: Database
     let container: Int64
+    private let isCaseInsensitive: Bool
     /// When this is recorded.
     private let time: Timestamp
     private let hasPack: @Sendable (UInt64, UInt64) -> Bool
@@ -19,11 +20,13 @@ struct SQLiteCommitStore: CommitStore {
     init(
         db: Database,
         container: Int64,
+        isCaseInsensitive: Bool,
         time: Timestamp,
         hasPack: @escaping @Sendable (UInt64, UInt64) -> Bool
     ) throws {
         self.db = db
         self.container = container
+        self.isCaseInsensitive = isCaseInsensitive
         self.time = time
         self.hasPack = hasPack
         hasCandidates = try db.exists("SELECT 1 FROM candidates WHERE container = ? LIMIT 1", [.integer(container)])
@@ -47,10 +50,12 @@ struct SQLiteCommitStore: CommitStore {
     }
 
     func holder(of place: Place) throws -> ItemID? {
+        let column = isCaseInsensitive ? "folded" : "name"
+        let name = isCaseInsensitive ? place.name.folded.bytes : place.name.bytes
         let sql = """
-            SELECT id FROM items WHERE container = ? AND parent = ? AND name = ? AND deleted IS NULL AND announced = 0
+            SELECT id FROM items WHERE container = ? AND parent = ? AND \(column) = ? AND deleted IS NULL AND announced = 0
             """
-        let values: [SQLValue] = [.integer(container), .identifier(place.parent), .blob(place.name.bytes)]
+        let values: [SQLValue] = [.integer(container), .identifier(place.parent), .blob(name)]
         return try db.row(sql, values) { try $0.identifier(0) }
     }
 
@@ -109,7 +114,7 @@ struct SQLiteCommitStore: CommitStore {
             [.integer(container), .identifier(item.id)]
         )
         let deleted = item.isDeleted ? (at: time, by: context.device) : nil
-        try ItemRows.put(item, container: container, exists: exists, deleted: deleted, db)
+        try ItemRows.put(item, container: container, exists: exists, deleted: deleted, folding: isCaseInsensitive, db)
         for revision in change.revisions { try put(revision) }
         if let content = change.content { try put(content) }
     }

@@ -1,5 +1,6 @@
 internal import CatalogModel
 internal import GRDB
+internal import SQLiteRows
 internal import UbiquityModel
 
 /// The catalogue's tables. `PRAGMA user_version` is the format version: an older program refuses a newer catalogue.
@@ -14,8 +15,37 @@ enum Schema {
             if version < 1 { for statement in tables { try db.execute(sql: statement) } }
             if version < 2 { for statement in housekeeping { try db.execute(sql: statement) } }
             if version < 3 { for statement in packages { try db.execute(sql: statement) } }
+            if version < 4 {
+                for statement in folding { try db.execute(sql: statement) }
+                try foldNames(db)
+            }
             try db.execute(sql: "PRAGMA user_version = \(FormatVersion.catalog)")
             return .commit
+        }
+    }
+
+    /// Version 4: names without their case, in case-insensitive containers only. No unique index: older programs let names in that are
+    /// equal so.
+    private static let folding = [
+        "ALTER TABLE items ADD COLUMN folded BLOB",
+        """
+        CREATE INDEX items_folded ON items (container, parent, folded)
+            WHERE folded IS NOT NULL AND deleted IS NULL AND announced = 0
+        """,
+    ]
+
+    private static func foldNames(_ db: Database) throws {
+        let containers = try Int64.fetchAll(db, sql: "SELECT number FROM containers WHERE case_insensitive")
+        for container in containers {
+            let rows = try db.rows("SELECT id, name FROM items WHERE container = ?", [.integer(container)]) { row in
+                (id: row.blob(0) ?? [], name: try Name(bytes: row.blob(1) ?? []))
+            }
+            for (id, name) in rows {
+                try db.run(
+                    "UPDATE items SET folded = ? WHERE container = ? AND id = ?",
+                    [.blob(name.folded.bytes), .integer(container), .blob(id)]
+                )
+            }
         }
     }
 

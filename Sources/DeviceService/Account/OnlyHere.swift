@@ -15,7 +15,7 @@ package struct OnlyHere {
     /// Looks through the whole tree. The replica is nobody's again afterwards.
     package init(in folder: ContainerFolder) throws(ControlError) {
         do {
-            let replica = try Replica(directory: folder.path)
+            let replica = try Replica(directory: folder.path, isCaseInsensitive: folder.info.isCaseInsensitive)
             try look(replica.tree.openFolder(at: .root), .root, [], replica)
         } catch let error as ReplicaError {
             throw ControlError(folder.info.id.text, error)

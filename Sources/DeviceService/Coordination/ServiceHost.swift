@@ -131,6 +131,9 @@ final class ServiceHost: DriverHost {
     func isListed(_ folder: InodeKey) -> Bool { engine.isListed(folder) }
     func populate(_ folder: InodeKey, _ name: Name) throws(Errno) -> Bool { try engine.populate(folder, name) }
     func cloudEntries(of folder: InodeKey) throws(Errno) -> [CloudEntry] { try engine.cloudEntries(of: folder) }
+    func cloudName(like folded: FoldedName, in folder: InodeKey) throws(Errno) -> Name? {
+        try engine.cloudName(like: folded, in: folder)
+    }
     func hasCloudEntries(_ folder: InodeKey) throws(Errno) -> Bool { try engine.hasCloudEntries(folder) }
 
     // MARK: - Items and versions

@@ -114,6 +114,7 @@ extension Filesystem {
         let itemName = try self.name(name)
         try requireAccess(request, folder, W_OK | X_OK)
         try checkClaims(request, [(folder, itemName)])
+        try requireNoTwin(request, of: itemName, in: folder)
         return (folder, itemName)
     }
 

@@ -39,7 +39,8 @@ final class FolderHandle: @unchecked Sendable {
         }
     }
 
-    private static func open(_ path: SharedDescriptor) throws(Errno) -> SharedDescriptor {
+    /// For reading.
+    static func open(_ path: SharedDescriptor) throws(Errno) -> SharedDescriptor {
         let flags = O_RDONLY | O_DIRECTORY
         do throws(Errno) {
             return SharedDescriptor(try checked(clinux_open_at(path.raw, ".", flags, 0)))

@@ -27,7 +27,7 @@ extension Filesystem {
         guard host.isListed(folder.key) else {
             return whenListed(request, folder) { [self] () throws(Errno) in try lookupInCloud(request, folder, name) }
         }
-        _ = try host.populate(folder.key, name)
+        if try host.populate(folder.key, name) { foldedNames?.came(name, in: folder.key) }
         try name.withCString { text throws(Errno) in try lookup(request, folder, text, asksCloud: false) }
     }
 

@@ -63,6 +63,8 @@ extension Filesystem {
             }
             victim?.loseLink(folder, name, keeping: pinned)
             if seen.kind == .folder { replica.folders.remove(seen.key) }
+            foldedNames?.went(name, from: folder)
+            if seen.kind == .folder { foldedNames?.forget(seen.key) }
         }
         if let victim, seen.hasOneName { table.unname(victim) }
     }
@@ -110,6 +112,11 @@ extension Filesystem {
             try requireAccess(request, source, W_OK | X_OK)
             if target.id != source.id { try requireAccess(request, target, W_OK | X_OK) }
             try checkClaims(request, [(source, sourceName), (target, targetName)])
+            // An exchange gives no folder a new name.
+            if flags & UInt32(CLINUX_RENAME_EXCHANGE) == 0 {
+                let leaving = source.id == target.id ? sourceName : nil
+                try requireNoTwin(request, of: targetName, in: target, leaving: leaving)
+            }
             try rename(request, Place(source, sourceName), Place(target, targetName), flags)
         }
     }
@@ -247,8 +254,13 @@ extension Filesystem {
                 if let other = to.seen { settle(other, from.folder, from.name, from: (to.folder, to.name)) }
             } else {
                 victim?.loseLink(to.folder, to.name, keeping: pinned)
-                if let other = to.seen, other.kind == .folder { replica.folders.remove(other.key) }
+                if let other = to.seen, other.kind == .folder {
+                    replica.folders.remove(other.key)
+                    foldedNames?.forget(other.key)
+                }
+                foldedNames?.went(from.name, from: from.folder)
             }
+            foldedNames?.came(to.name, in: to.folder)
             settle(from.seen, to.folder, to.name, from: (from.folder, from.name))
         }
         if let victim, let other = to.seen, other.hasOneName { table.unname(victim) }

@@ -28,6 +28,8 @@ final class Filesystem: Sendable {
     let passthrough: Passthrough
     let backings = BackingCache()
     let forgotten = ForgottenNodes()
+    /// In a case-insensitive container only.
+    let foldedNames: FoldedNames?
     let writerWatch = WriterWatch()
     /// The connection to the kernel, once it is there.
     let connection = Atomic<Int32>(-1)
@@ -70,6 +72,7 @@ final class Filesystem: Sendable {
         self.replica = replica
         self.host = host
         self.logger = logger
+        foldedNames = configuration.isCaseInsensitive ? FoldedNames() : nil
         rootDescriptor = SharedDescriptor(try called(fcntl(replica.tree.rootDescriptor, F_DUPFD_CLOEXEC, 0)))
         stagingDescriptor = SharedDescriptor(try called(fcntl(replica.staging.descriptor, F_DUPFD_CLOEXEC, 0)))
         stagingName = ".ubiquity-" + RevisionID.random().description

@@ -43,6 +43,8 @@ package protocol DeviceView: AnyObject {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem]
     func remote(_ id: ItemID) throws -> RemoteItem?
     func remote(at place: Place) throws -> [RemoteItem]
+    /// In a case-insensitive container the live items whose names equal that one without their case, itself included; none in any other.
+    func remote(like place: Place) throws -> [RemoteItem]
     /// The live item whose content is of that revision. May read all of them.
     func remote(revision: RevisionID) throws -> RemoteItem?
     /// The same of deleted ones.

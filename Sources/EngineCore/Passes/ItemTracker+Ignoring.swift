@@ -219,8 +219,9 @@ extension ItemTracker {
             let name = base.numbered(number)
             let place = LocalPlace(folder: folder, name: name)
             let isTaken = (try? view.observe(place)) ?? nil != nil
-            let isTakenThere = ((try? view.remote(at: Place(parent: parent, name: name))) ?? []).isEmpty == false
-            if !isTaken, !isTakenThere { return place }
+            let there = Place(parent: parent, name: name)
+            let others = [try? view.remote(at: there), try? view.remote(like: there)]
+            if !isTaken, others.allSatisfy({ $0?.isEmpty ?? true }) { return place }
         }
         return nil
     }

@@ -399,6 +399,16 @@ extension ItemTracker {
             timeWasSet: state.kind != .package
                 && (state.kind != .folder || row == nil || marks.contains(.attributes))
         )
+        try collectTwins(of: candidate, at: Place(parent: parent, name: place.name), into: pass)
+    }
+
+    /// Whoever has the name in a case-insensitive container, but for its case: whether it leaves it, or goes, has to be known in the pass in
+    /// which this one is told to the cloud.
+    private func collectTwins(of candidate: Candidate, at place: Place, into pass: Pass) throws {
+        guard candidate.remote?.place != place else { return }
+        for twin in try view.remote(like: place) where twin.id != candidate.id && !twin.isAnnounced {
+            try collect(.item(twin.id), into: pass)
+        }
     }
 
     // MARK: Placeholders away from their item

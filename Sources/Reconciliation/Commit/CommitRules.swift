@@ -4,7 +4,7 @@ package import UbiquityModel
 /// catalogue says at that moment. An edit that comes too late is never refused: it becomes a conflict version, or wins.
 ///
 /// What holds before and after each decision: a live item lies in a live folder; live items that are not announced have
-/// different names; no folder lies in itself; the current content of a live item is whole.
+/// different names (also without their case, if the container is case-insensitive); no folder lies in itself; the current content of a live item is whole.
 package struct CommitRules<View: CommitView> {
     let view: View
     let context: CommitContext

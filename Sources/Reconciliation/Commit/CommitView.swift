@@ -8,7 +8,8 @@ package protocol CommitView {
     func item(_ id: ItemID) throws(Failure) -> RemoteItem?
     /// A revision of any item of the container, whatever became of it. Announced contents are no revisions yet.
     func revision(_ id: RevisionID) throws(Failure) -> StoredRevision?
-    /// The live item of that name in that folder. Announced items claim no name.
+    /// The live item of that name in that folder; in a case-insensitive container of a name that differs in case only. Announced items claim
+    /// no name.
     func holder(of place: Place) throws(Failure) -> ItemID?
     /// Whether anything lives in the folder, announced items included.
     func hasLiveChildren(_ folder: ItemID) throws(Failure) -> Bool

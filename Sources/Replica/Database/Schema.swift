@@ -6,7 +6,7 @@ enum Schema {
     /// "Ubiq": a file with another number is none of ours.
     private static let applicationID: Int32 = 0x5562_6971
 
-    static func prepare(_ database: Database, path: String) throws {
+    static func prepare(_ database: Database, path: String, isCaseInsensitive: Bool) throws {
         let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try UInt32.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         guard application == applicationID || (application == 0 && version == 0) else {
@@ -25,6 +25,10 @@ enum Schema {
             try RangesTable.count(database)
         }
         if version < 5 { try database.execute(sql: packageTables) }
+        if version < 6 {
+            try database.execute(sql: foldedColumn)
+            if isCaseInsensitive { try RemoteTable.foldNames(database) }
+        }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -110,5 +114,11 @@ enum Schema {
     private static let packageTables = """
         CREATE TABLE IF NOT EXISTS packageIndexes (content BLOB NOT NULL UNIQUE, entries BLOB NOT NULL) STRICT;
         CREATE INDEX IF NOT EXISTS syncedPackages ON synced (revision) WHERE kind = 4;
+        """
+
+    /// Since version 6. Names without their case, in case-insensitive containers only.
+    private static let foldedColumn = """
+        ALTER TABLE remote ADD COLUMN folded BLOB;
+        CREATE INDEX remoteFolded ON remote (parent, folded) WHERE folded IS NOT NULL AND NOT deleted;
         """
 }

@@ -67,15 +67,24 @@ extension StateDatabase {
     /// announced or is just sending: its file here may be gone already.
     package func cloudOnly(at place: Place) throws(ReplicaError) -> RemoteItem? {
         let items = try reading {
-            try RemoteTable.fetch(
-                $0,
-                "parent = ? AND name = ? AND NOT deleted AND NOT EXISTS (SELECT 1 FROM synced WHERE id = remote.id) "
-                    + "AND NOT EXISTS (SELECT 1 FROM sending WHERE item = remote.id) ORDER BY id",
-                place.values
-            )
+            try RemoteTable.fetch($0, "parent = ? AND name = ? AND \(Self.isCloudOnly)", place.values)
         }
         return items.first { !$0.isAnnounced } ?? items.first
     }
+
+    /// The same of all that have content and a name that equals this one without its case. Only in a case-insensitive container.
+    package func cloudOnly(folded name: FoldedName, in parent: ItemID) throws(ReplicaError) -> [RemoteItem] {
+        let values: [SQLValue] = [.identifier(parent), .blob(name.bytes)]
+        let items = try reading {
+            try RemoteTable.fetch($0, "parent = ? AND folded = ? AND \(Self.isCloudOnly)", values)
+        }
+        return items.filter { !$0.isAnnounced }
+    }
+
+    private static let isCloudOnly = """
+        NOT deleted AND NOT EXISTS (SELECT 1 FROM synced WHERE id = remote.id)
+            AND NOT EXISTS (SELECT 1 FROM sending WHERE item = remote.id) ORDER BY id
+        """
 
     /// What the cloud alone has in a folder, by name; several may have one name while they are only announced.
     package func cloudOnlyEntries(
@@ -153,7 +162,7 @@ extension StateDatabase {
         complete: [ItemID]
     ) throws(ReplicaError) {
         try writing { database in
-            try RemoteTable.write(listing: items, database)
+            try RemoteTable.write(listing: items, folding: isCaseInsensitive, database)
             try ManifestTable.write(database, manifests)
             for folder in complete { try database.run("DELETE FROM unlisted WHERE item = ?", [.identifier(folder)]) }
         }

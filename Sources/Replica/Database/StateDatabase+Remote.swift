@@ -33,6 +33,15 @@ extension StateDatabase {
         }
     }
 
+    /// In a case-insensitive container the live items whose names equal this one without their case, those of the same name included.
+    package func remote(like place: Place) throws(ReplicaError) -> [RemoteItem] {
+        guard isCaseInsensitive else { return [] }
+        let values: [SQLValue] = [.identifier(place.parent), .blob(place.name.folded.bytes)]
+        return try reading {
+            try RemoteTable.fetch($0, "parent = ? AND folded = ? AND NOT deleted ORDER BY id", values)
+        }
+    }
+
     /// The live items in a folder, by name.
     package func remoteChildren(of parent: ItemID) throws(ReplicaError) -> [RemoteItem] {
         try reading { try RemoteTable.fetch($0, "parent = ? AND NOT deleted ORDER BY name, id", [.identifier(parent)]) }
@@ -64,7 +73,7 @@ extension StateDatabase {
         position: LogPosition?
     ) throws(ReplicaError) {
         try writing { database in
-            try RemoteTable.write(database, items)
+            try RemoteTable.write(database, items, folding: isCaseInsensitive)
             try ManifestTable.write(database, manifests)
             if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
         }
@@ -80,7 +89,7 @@ extension StateDatabase {
                 else { continue }
                 try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
             }
-            try RemoteTable.write(database, items, overwriting: true)
+            try RemoteTable.write(database, items, folding: isCaseInsensitive, overwriting: true)
             try ManifestTable.write(database, manifests)
         }
     }
@@ -108,12 +117,13 @@ extension StateDatabase {
 enum RemoteTable {
     private static let columns = ItemColumns.names + ", position, deleted, author, edited, conflicts"
     private static let upsert = """
-        INSERT INTO remote (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO remote (\(columns), folded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (id) DO UPDATE SET
             parent = excluded.parent, name = excluded.name, kind = excluded.kind, revision = excluded.revision,
             content = excluded.content, size = excluded.size, target = excluded.target, modified = excluded.modified,
             mode = excluded.mode, extended = excluded.extended, position = excluded.position, deleted = excluded.deleted,
-            author = excluded.author, edited = excluded.edited, conflicts = excluded.conflicts
+            author = excluded.author, edited = excluded.edited, conflicts = excluded.conflicts,
+            folded = excluded.folded
         """
     private static let upsertNewer = upsert + " WHERE excluded.position >= remote.position"
 
@@ -121,6 +131,7 @@ enum RemoteTable {
     static func write(
         _ database: Database,
         _ items: [RemoteItem],
+        folding: Bool,
         overwriting: Bool = false,
         refreshedLater: Set<ItemID> = []
     ) throws {
@@ -128,14 +139,14 @@ enum RemoteTable {
         let upsert = try database.prepared(overwriting ? upsert : upsertNewer)
         let refresh = try PendingTable.Refresh(database)
         for item in items {
-            try upsert.run { bind(item, &$0) }
+            try upsert.run { bind(item, folding: folding, &$0) }
             if item.content == .folder { try PopulationTable.mark(database, item) }
             if !refreshedLater.contains(item.id) { try refresh(item.id) }
         }
     }
 
     /// The items of folders that are unpopulated, as the first listing tells them.
-    static func write(listing items: [RemoteItem], _ database: Database) throws {
+    static func write(listing items: [RemoteItem], folding: Bool, _ database: Database) throws {
         let upsert = try database.prepared(upsertNewer)
         let look = try database.prepared("SELECT 1 FROM synced WHERE id = ?")
         // Most have no row, and on a device that is just joining hardly anything has.
@@ -147,7 +158,7 @@ enum RemoteTable {
         let order = items.indices.sorted { items[$0].id < items[$1].id }
         for index in order {
             let item = items[index]
-            try upsert.run { bind(item, &$0) }
+            try upsert.run { bind(item, folding: folding, &$0) }
             if item.content == .folder {
                 try PopulationTable.mark(database, item)
                 try PopulationTable.insertUnlisted(database, item.id)
@@ -161,13 +172,24 @@ enum RemoteTable {
 
     private static let knownLimit = 4096
 
-    private static func bind(_ item: RemoteItem, _ row: inout ValueBinder) {
+    private static func bind(_ item: RemoteItem, folding: Bool, _ row: inout ValueBinder) {
         ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
         row.append(Int64(bitPattern: item.position))
         row.append(item.isDeleted ? 1 : 0)
         row.append(text: item.author)
         row.append(item.edited.nanoseconds)
         if item.conflicts.isEmpty { row.appendNull() } else { row.append(VersionCoding.encode(item.conflicts)) }
+        if folding { row.append(item.place.name.folded.bytes) } else { row.appendNull() }
+    }
+
+    /// Of what an older program has written.
+    static func foldNames(_ database: Database) throws {
+        let rows = try database.rows("SELECT id, name FROM remote") { row in
+            (id: row.blob(0) ?? [], name: try Name(bytes: row.blob(1) ?? []))
+        }
+        for (id, name) in rows {
+            try database.run("UPDATE remote SET folded = ? WHERE id = ?", [.blob(name.folded.bytes), .blob(id)])
+        }
     }
 
     static func fetch(_ database: Database, _ id: ItemID) throws -> RemoteItem? {

@@ -95,7 +95,7 @@ extension StateDatabase {
         try writing { database in
             for folder in unpopulated { try PopulationTable.insert(database, folder) }
             let refreshedLater = Set(changes.upserts.map(\.id)).union(changes.removals)
-            try RemoteTable.write(database, remote, refreshedLater: refreshedLater)
+            try RemoteTable.write(database, remote, folding: isCaseInsensitive, refreshedLater: refreshedLater)
             if let answered = remote.map(\.position).max() { try MetaTable.write(answered: answered, database) }
             // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered, refreshedLater: refreshedLater)

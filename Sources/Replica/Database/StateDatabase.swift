@@ -11,6 +11,8 @@ internal import UbiquityModel
 /// again by comparing the trees. Writers queue; readers see the last committed state and do not wait for them.
 package final class StateDatabase: Sendable {
     private let pool: DatabasePool
+    /// As its container is made: that never changes.
+    let isCaseInsensitive: Bool
     private let readers: ReaderStack
     private let burst = ReadingBurst()
     /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.
@@ -24,7 +26,8 @@ package final class StateDatabase: Sendable {
         var rows: [ItemID: SyncedItem] = [:]
     }
 
-    package init(path: String) throws(ReplicaError) {
+    package init(path: String, isCaseInsensitive: Bool = false) throws(ReplicaError) {
+        self.isCaseInsensitive = isCaseInsensitive
         SQLiteSettings.apply()
         var configuration = Configuration()
         configuration.label = "state database"
@@ -42,7 +45,7 @@ package final class StateDatabase: Sendable {
         }
         do {
             pool = try DatabasePool(path: path, configuration: configuration)
-            try pool.write { try Schema.prepare($0, path: path) }
+            try pool.write { try Schema.prepare($0, path: path, isCaseInsensitive: isCaseInsensitive) }
             readers = ReaderStack(path: path, configuration)
         } catch {
             throw Self.described(error)

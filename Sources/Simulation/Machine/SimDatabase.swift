@@ -52,6 +52,11 @@ struct SimDatabase {
         remote.values.filter { $0.place == place && !$0.isDeleted }.sorted { $0.id < $1.id }
     }
 
+    func remote(like place: Place) -> [RemoteItem] {
+        let folded = place.name.folded
+        return remoteChildren(of: place.parent).filter { $0.place.name.folded == folded }
+    }
+
     func remote(revision: RevisionID) -> RemoteItem? {
         remote.values.filter { $0.content.revision == revision && !$0.isDeleted }.min { $0.id < $1.id }
     }

@@ -45,6 +45,9 @@ extension SimDevice: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { machine.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { machine.database.remote[id] }
     func remote(at place: Place) throws -> [RemoteItem] { machine.database.remote(at: place) }
+    func remote(like place: Place) throws -> [RemoteItem] {
+        world.settings.isCaseInsensitive ? machine.database.remote(like: place) : []
+    }
     func synced(revision: RevisionID) throws -> [SyncedItem] { machine.database.synced(revision: revision) }
     func remote(revision: RevisionID) throws -> RemoteItem? { machine.database.remote(revision: revision) }
     func deletedRemote(revision: RevisionID) throws -> RemoteItem? {

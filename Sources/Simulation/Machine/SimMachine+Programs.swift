@@ -90,11 +90,23 @@ extension SimMachine {
 
     /// Few names, so that devices meet.
     private func somePlace() -> LocalPlace {
-        let names = ["a", "b", "c", "d", "e"]
+        var names = ["a", "b", "c", "d", "e"]
+        if world.settings.isCaseInsensitive { names += ["A", "B", "C"] }
         guard let text = chance.pick(names), let name = try? Name(text) else {
             preconditionFailure("a letter is a name")
         }
         return LocalPlace(folder: someFolder(), name: name)
+    }
+
+    /// Whether a new name is refused, as the driver does it: one that differs in case only is there.
+    private func hasTwin(_ place: LocalPlace, besides number: UInt64? = nil) -> Bool {
+        guard world.settings.isCaseInsensitive, disk.entry(place) == nil else { return false }
+        let folded = place.name.folded
+        let isHere = disk[SimDisk.number(place.folder)]?.entries.contains {
+            $0.value != number && $0.key.folded == folded
+        }
+        if isHere ?? false { world.count(.twinsRefused) }
+        return isHere ?? false
     }
 
     func shown(_ place: LocalPlace) -> String {
@@ -140,7 +152,7 @@ extension SimMachine {
 
     private func create() {
         let place = somePlace()
-        guard disk.entry(place) == nil else { return }
+        guard disk.entry(place) == nil, !hasTwin(place) else { return }
         world.count(.creates)
         world.note("\(name) creates \(shown(place))")
         let tokens = 1 + chance.below(chance.happens(15) ? 6 : 2)
@@ -314,6 +326,8 @@ extension SimMachine {
         guard let device, let item = chance.pick(all()) else { return }
         let to = somePlace()
         guard to != item.place, disk.entry(to) != item.number, !isInside(to.folder, item.number) else { return }
+        // Its own old name makes room for the new one.
+        guard !hasTwin(to, besides: item.place.folder == to.folder ? item.number : nil) else { return }
         if let other = disk.entry(to) {
             // A folder replaces an empty folder, anything else no folder.
             guard disk[item.number]?.kind != .folder, disk[other]?.kind != .folder else { return }
@@ -352,7 +366,7 @@ extension SimMachine {
 
     private func makeFolder() {
         let place = somePlace()
-        guard let device, disk.entry(place) == nil else { return }
+        guard let device, disk.entry(place) == nil, !hasTwin(place) else { return }
         world.count(.foldersMade)
         world.note("\(name) makes folder \(shown(place))")
         _ = makeFolder(at: place, device)
@@ -383,7 +397,7 @@ extension SimMachine {
 
     private func makeLink() {
         let place = somePlace()
-        guard device != nil, disk.entry(place) == nil else { return }
+        guard device != nil, disk.entry(place) == nil, !hasTwin(place) else { return }
         world.count(.links)
         let time = SimDisk.tick(timeOfDay)
         let target = Array("target-\(chance.below(3))".utf8)

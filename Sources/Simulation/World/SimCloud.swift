@@ -33,7 +33,7 @@ struct SimCloud {
     var isQuotaUsed = false
 
     /// - Throws: nothing, since the account is new.
-    init(at time: Timestamp) throws {
+    init(at time: Timestamp, isCaseInsensitive: Bool) throws {
         timeOfDay = time
         try catalog.addAccount("me", quota: nil)
         _ = try join(SimCredentials(name: "the judge", token: Self.judge, nonce: []))
@@ -41,7 +41,7 @@ struct SimCloud {
             id: .documents,
             key: [UInt8](repeating: 1, count: 32),
             layout: .drive,
-            isCaseInsensitive: false,
+            isCaseInsensitive: isCaseInsensitive,
             isReadOnly: false
         )
         _ = try catalog.createContainer(info, by: TokenHash(token: Self.judge))

@@ -36,6 +36,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case rules
     /// Programs make folders that are one document, change what lies in them, and make others of them.
     case packages
+    /// The container is case-insensitive, and programs use names that differ in case only.
+    case cases
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -58,6 +60,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .collections: .chunksCollected
         case .rules: .rules
         case .packages: .packages
+        case .cases: .twinsRefused
         }
     }
 }
@@ -74,6 +77,9 @@ package struct SimSettings: Sendable {
     package var moreFaults: Set<SimFault>
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
+
+    /// Only where it is asked for.
+    var isCaseInsensitive: Bool { moreFaults.contains(.cases) || faults?.contains(.cases) ?? false }
 
     package init(
         devices: Int? = nil,

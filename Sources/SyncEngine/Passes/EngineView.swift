@@ -157,6 +157,7 @@ final class EngineView: DeviceView {
     func syncedSubtree(of folder: ItemID) throws -> [SyncedItem] { try replica.database.syncedSubtree(of: folder) }
     func remote(_ id: ItemID) throws -> RemoteItem? { try replica.database.remote(id) }
     func remote(at place: Place) throws -> [RemoteItem] { try replica.database.remote(at: place) }
+    func remote(like place: Place) throws -> [RemoteItem] { try replica.database.remote(like: place) }
     func synced(revision: RevisionID) throws -> [SyncedItem] { try replica.database.synced(revision: revision) }
     func remote(revision: RevisionID) throws -> RemoteItem? { try replica.database.remote(revision: revision) }
     func deletedRemote(revision: RevisionID) throws -> RemoteItem? {

@@ -129,6 +129,20 @@ final class Populator: Sendable {
         }
     }
 
+    /// In a case-insensitive container what is only in the cloud, or about to come here, under a name that equals this one without its case.
+    func name(like folded: FoldedName, in folder: InodeKey) throws(ReplicaError) -> Name? {
+        let isRoot = folder == replica.tree.rootKey
+        let known = isRoot ? ItemID.root : item(of: folder)
+        let rows = known == nil ? try replica.database.synced(key: folder) : []
+        guard let id = known ?? rows.first(where: { $0.content == .folder })?.id else { return nil }
+        // What a lookup has made is seen on the disk, until it is gone from there.
+        let here = state.withLock(\.itemsHere)
+        let found = try replica.database.cloudOnly(folded: folded, in: id).first { item in
+            !here.contains(item.id) && LocalOnly.reason(for: item.place.name, isAtRoot: isRoot) == nil
+        }
+        return found?.place.name
+    }
+
     func hasEntries(_ folder: InodeKey) throws(ReplicaError) -> Bool {
         guard let id = item(of: folder), !isComplete(folder) else { return false }
         let here = state.withLock(\.itemsHere)

@@ -7,9 +7,9 @@ package enum FormatVersion {
     /// The messages on the control socket.
     package static let control: UInt32 = 1
     /// The device's database.
-    package static let stateDatabase: UInt32 = 5
+    package static let stateDatabase: UInt32 = 6
     /// The server's catalogue.
-    package static let catalog: UInt32 = 3
+    package static let catalog: UInt32 = 4
     /// The xattr of a placeholder.
     package static let placeholder: UInt8 = 1
     /// Configuration files of a device and of a server's data folder.

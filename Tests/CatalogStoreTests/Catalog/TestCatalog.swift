@@ -17,7 +17,7 @@ struct TestCatalog {
 
     static let container = ContainerID.documents
 
-    init(_ backend: Backend, quota: Int64? = nil) async throws {
+    init(_ backend: Backend, quota: Int64? = nil, isCaseInsensitive: Bool = false) async throws {
         switch backend {
         case .sqlite:
             let folder = try TemporaryFolder()
@@ -37,7 +37,7 @@ struct TestCatalog {
             id: Self.container,
             key: key,
             layout: .drive,
-            isCaseInsensitive: false,
+            isCaseInsensitive: isCaseInsensitive,
             isReadOnly: false
         )
         _ = try await catalog.createContainer(info, by: scope.token, now: time(1))

@@ -35,6 +35,7 @@ import UbiquityModel
             DROP INDEX revisions_content; DROP INDEX revisions_saved; DROP TABLE candidates; DROP TABLE packs;
             ALTER TABLE revisions DROP COLUMN since; ALTER TABLE revisions DROP COLUMN resolved;
             ALTER TABLE containers DROP COLUMN packages_added; ALTER TABLE containers DROP COLUMN packages_removed;
+            DROP INDEX items_folded; ALTER TABLE items DROP COLUMN folded;
             PRAGMA user_version = 1;
             """
         )
@@ -55,6 +56,7 @@ import UbiquityModel
             path,
             """
             ALTER TABLE containers DROP COLUMN packages_added; ALTER TABLE containers DROP COLUMN packages_removed;
+            DROP INDEX items_folded; ALTER TABLE items DROP COLUMN folded;
             PRAGMA user_version = 2;
             """
         )
