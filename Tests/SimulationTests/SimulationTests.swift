@@ -396,6 +396,16 @@ import Testing
             ],
             moreFaults: [.packages]
         ),
+        // A folder, sent without an answer, took the name of a package on its way, and got another one that makes a package of it: what lay in
+        // it was no item any more, and nobody looked for that item at its old place.
+        Story(
+            seed: 31_000_081_448,
+            steps: [
+                0, 3, 6, 7, 8, 10, 12, 13, 17, 18, 19, 21, 26, 28, 30, 31, 32, 33, 34, 36, 38, 39, 41, 44, 49, 50, 51, 52,
+                53, 54, 55, 56, 57, 59, 60, 65, 67, 69, 70, 71, 72, 73, 74, 75, 77,
+            ],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

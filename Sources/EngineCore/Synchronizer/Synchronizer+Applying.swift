@@ -349,7 +349,11 @@ extension Synchronizer {
         }
         guard let state = await perform(found.rename(to: place.name), path, candidate) else { return }
         noteOtherContent(at: found.place)
-        if state.kind == .package { device.folders.move(state.key, parent: place.folder, name: place.name) }
+        if state.kind == .package {
+            device.folders.move(state.key, parent: place.folder, name: place.name)
+            // By that name it is one, and what lies in it is no item any more. Some of that gets its row in this very pass.
+            if found.state.kind == .folder { lookAtItems(in: state.key, candidate.id, pass) }
+        }
         if state.kind == .folder {
             device.folders.move(state.key, parent: place.folder, name: place.name)
             // What lies in it may be items' of the folder for which it was taken.
@@ -372,6 +376,12 @@ extension Synchronizer {
         row.local = LocalEvidence(state)
         row.local?.changed = Timestamp(nanoseconds: 0)
         pass.setRow(row)
+    }
+
+    private func lookAtItems(in folder: InodeKey, _ item: ItemID, _ pass: Pass) {
+        let rows = ((try? device.syncedSubtree(of: item)) ?? []).map(\.id)
+        let found = pass.all.filter { $0.found.map { tracker.lies($0.place.folder, in: folder) } ?? false }.map(\.id)
+        handle(.pendingLoaded(rows + found, isLast: false))
     }
 
     /// The next name that is free, here and in the cloud.
