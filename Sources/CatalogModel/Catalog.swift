@@ -57,7 +57,7 @@ package protocol Catalog: Sendable {
         _ scope: Scope
     ) async throws(CatalogError) -> ChildrenPage
     func commit(_ request: CommitRequest, _ scope: Scope) async throws(CatalogError) -> CommitAnswer
-    /// Current first, then conflicts, then saved, newest first: up to `ItemVersion.listed`.
+    /// Current first, then conflicts, then saved ones that are wanted, newest first: up to `ItemVersion.listed`.
     func versions(_ item: ItemID, _ scope: Scope) async throws(CatalogError) -> [ItemVersion]
     /// Deleted at `since` or later, newest first, beginning after the item that `after` names. Paths are cut at their beginning.
     func deleted(

@@ -31,12 +31,14 @@ package protocol Cloud: Sendable {
     /// - Parameters:
     ///   - clock: this device's clock now: the server corrects edit times by the difference to its own.
     ///   - bases: manifests that edits follow: what is new is sent as the difference to them, if the cloud has them too.
+    ///   - discardsFormer: what the operations replace is kept as no saved version.
     func commit(
         _ container: ContainerID,
         operations: [ItemOperation],
         frames: [ChunkFrame],
         clock: Timestamp,
-        bases: [ItemID: KnownManifest]
+        bases: [ItemID: KnownManifest],
+        discardsFormer: Bool
     ) async throws(CloudError) -> CommitAnswer
 
     /// Which of these chunks the cloud lacks.

@@ -9,9 +9,11 @@ extension CloudClient {
         operations: [ItemOperation],
         frames: [ChunkFrame],
         clock: Timestamp,
-        bases: [ItemID: KnownManifest] = [:]
+        bases: [ItemID: KnownManifest] = [:],
+        discardsFormer: Bool = false
     ) async throws(CloudError) -> CommitAnswer {
-        if let message = differences(operations, frames, clock, bases) {
+        let head = CommitHead(clock: clock, discardsFormer: discardsFormer)
+        if let message = differences(operations, frames, head, bases) {
             do throws(CloudError) {
                 return try await send(message, for: operations.count, to: container, isLarge: !frames.isEmpty)
             } catch {
@@ -22,14 +24,14 @@ extension CloudClient {
                 }
             }
         }
-        return try await commit(container, operations, frames, clock, limit: CloudLimits.messageBytes)
+        return try await commit(container, operations, frames, head, limit: CloudLimits.messageBytes)
     }
 
     /// The request with manifests as differences; `nil` if no manifest becomes shorter by that, or the server would not understand it.
     private func differences(
         _ operations: [ItemOperation],
         _ frames: [ChunkFrame],
-        _ clock: Timestamp,
+        _ head: CommitHead,
         _ bases: [ItemID: KnownManifest]
     ) -> [UInt8]? {
         guard !bases.isEmpty, takesDifferences else { return nil }
@@ -42,7 +44,7 @@ extension CloudClient {
             return count + manifest.entries.count
         }
         guard made > 0, made <= ManifestDifference.longest,
-            let body = try? WireCommitRequest(wires, frames, clock).body, body.count <= CloudLimits.messageBytes
+            let body = try? WireCommitRequest(wires, frames, head).body, body.count <= CloudLimits.messageBytes
         else { return nil }
         return body
     }
@@ -52,16 +54,16 @@ extension CloudClient {
         _ container: ContainerID,
         _ operations: [ItemOperation],
         _ frames: [ChunkFrame],
-        _ clock: Timestamp,
+        _ head: CommitHead,
         limit: Int
     ) async throws(CloudError) -> CommitAnswer {
-        let message = WireCommitRequest(operations.map { WireOperation($0) }, frames, clock)
+        let message = WireCommitRequest(operations.map { WireOperation($0) }, frames, head)
         // A batch that cannot even be encoded is too long as well.
         if let body = try? message.body, body.count <= limit {
             return try await send(body, for: operations.count, to: container, isLarge: !frames.isEmpty)
         }
         try await upload(container, frames: frames)
-        var parts = CommitParts(client: self, container: container, clock: clock, limit: limit)
+        var parts = CommitParts(client: self, container: container, head: head, limit: limit)
         for operation in operations { try await parts.add(operation) }
         return try await parts.finish()
     }
@@ -88,6 +90,14 @@ extension CloudClient {
     }
 }
 
+/// What all operations of a commit have in common.
+struct CommitHead {
+    /// The device's, now.
+    var clock: Timestamp
+    /// What is replaced is kept as no saved version.
+    var discardsFormer = false
+}
+
 /// A batch that is longer than one request may be (large files have long manifests), in several: with the outcomes that one request
 /// would have had, and with those that no request can hold refused alone.
 private struct CommitParts {
@@ -96,7 +106,7 @@ private struct CommitParts {
 
     let client: CloudClient
     let container: ContainerID
-    let clock: Timestamp
+    let head: CommitHead
     let limit: Int
     private var outcomes = [OperationOutcome]()
     private var dependencies = BatchDependencies()
@@ -106,10 +116,10 @@ private struct CommitParts {
     private var pending = [(operation: ItemOperation, wire: WireOperation)]()
     private var pendingBytes = Self.overheadBytes
 
-    init(client: CloudClient, container: ContainerID, clock: Timestamp, limit: Int) {
+    init(client: CloudClient, container: ContainerID, head: CommitHead, limit: Int) {
         self.client = client
         self.container = container
-        self.clock = clock
+        self.head = head
         self.limit = limit
     }
 
@@ -142,7 +152,7 @@ private struct CommitParts {
 
     private mutating func sendPending() async throws(CloudError) {
         let body: [UInt8]
-        do throws(WireError) { body = try WireCommitRequest(pending.map(\.wire), [], clock).body } catch {
+        do throws(WireError) { body = try WireCommitRequest(pending.map(\.wire), [], head).body } catch {
             throw .rejected(code: FailureCode.tooLarge.rawValue, message: error.description)
         }
         let answer = try await client.send(body, for: pending.count, to: container, isLarge: true)
@@ -159,10 +169,11 @@ private struct CommitParts {
 }
 
 extension WireCommitRequest {
-    fileprivate init(_ operations: [WireOperation], _ frames: [ChunkFrame], _ clock: Timestamp) {
+    fileprivate init(_ operations: [WireOperation], _ frames: [ChunkFrame], _ head: CommitHead) {
         self.init()
         format = FormatVersion.cloudProtocol
-        deviceClock = clock.nanoseconds
+        deviceClock = head.clock.nanoseconds
+        discardsFormer = head.discardsFormer
         chunks = frames.map { WireChunkFrame($0) }
         self.operations = operations
     }

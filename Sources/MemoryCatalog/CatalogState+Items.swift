@@ -11,7 +11,8 @@ extension CatalogState {
             device: access.deviceName,
             now: request.now,
             deviceClock: request.deviceClock,
-            isQuotaExceeded: request.isQuotaExceeded || added == nil
+            isQuotaExceeded: request.isQuotaExceeded || added == nil,
+            discardsFormer: request.discardsFormer
         )
         // The first commit after a session also tells that its nonce has arrived.
         devices[scope.token]?.formerNonce = nil

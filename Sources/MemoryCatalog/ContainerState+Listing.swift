@@ -89,8 +89,9 @@ extension ContainerState {
 
     func versions(of item: ItemID) -> [ItemVersion]? {
         guard items[item] != nil else { return nil }
-        let versions = (revisionsOfItems[item] ?? []).compactMap { revisions[$0] }.filter { !$0.isDiscarded }
-            .map(\.version)
+        let versions = (revisionsOfItems[item] ?? []).compactMap { revisions[$0] }.filter { revision in
+            !revision.isDiscarded && !(revision.version.kind == .saved && revision.isUnwanted)
+        }.map(\.version)
         let sorted = versions.sorted { left, right in
             if left.kind != right.kind { return left.kind.rawValue < right.kind.rawValue }
             if left.edited != right.edited { return left.edited > right.edited }

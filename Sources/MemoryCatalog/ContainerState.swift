@@ -231,7 +231,8 @@ extension ContainerState {
                 revision: revision.version.revision,
                 edited: revision.version.edited,
                 since: since[revision.version.revision] ?? now,
-                isResolved: revision.isResolved
+                isResolved: revision.isResolved,
+                isUnwanted: revision.isUnwanted
             )
         }
         let discarded = rules.discarded(among: saved, now: now)

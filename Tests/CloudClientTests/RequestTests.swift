@@ -202,7 +202,7 @@ import UbiquityModel
                 return UInt64(received.count)
             }
             return StubServer.Answer(answer)
-        }) { client, _ in try await client.commit(.documents, operations, [], clock, limit: 8_192) }
+        }) { client, _ in try await client.commit(.documents, operations, [], CommitHead(clock: clock), limit: 8_192) }
         #expect(answer.outcomes.map { "\($0)".prefix(7) } == ["notEmpt", "notEmpt", "invalid", "skipped", "notEmpt"])
         #expect(answer.position == 2)
         #expect(received.withLock { $0.map(\.count) } == [2, 1])

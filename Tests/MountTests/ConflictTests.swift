@@ -222,6 +222,28 @@ extension MountTests {
             }
         }
 
+        @Test func `who wants no saved versions gets none of what is overwritten from then on`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                func overwrite(_ device: Device, _ text: String) throws {
+                    try device.write(text, to: "f.txt")
+                    try device.sync()
+                }
+                try overwrite(a, "1")
+                try overwrite(a, "22")
+                try a.succeed("config", "set", "saved-versions", "off", "--container", "Documents")
+                try overwrite(a, "333")
+                try overwrite(a, "4444")
+                #expect(try a.versions(of: "f.txt").map(\.size).sorted() == [1, 4])
+                // Another device's are kept.
+                try b.waitForText("4444", in: "f.txt")
+                try overwrite(b, "55555")
+                try b.sync()
+                try a.waitForText("55555", in: "f.txt")
+                #expect(try a.versions(of: "f.txt").map(\.size).sorted() == [1, 4, 5])
+            }
+        }
+
         @Test func `earlier revisions stay as saved versions`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

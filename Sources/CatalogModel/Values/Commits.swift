@@ -8,6 +8,8 @@ package struct CommitRequest: Sendable {
     package var chunks: [ChunkRecord]
     package var entries: [Entry]
     package var deviceClock: Timestamp
+    /// What the device replaces becomes no saved version.
+    package var discardsFormer: Bool
     package var now: Timestamp
     /// Chunks that came along were not stored, since they would pass the quota.
     package var isQuotaExceeded: Bool
@@ -16,12 +18,14 @@ package struct CommitRequest: Sendable {
         chunks: [ChunkRecord] = [],
         entries: [Entry],
         deviceClock: Timestamp,
+        discardsFormer: Bool = false,
         now: Timestamp,
         isQuotaExceeded: Bool = false
     ) {
         self.chunks = chunks
         self.entries = entries
         self.deviceClock = deviceClock
+        self.discardsFormer = discardsFormer
         self.now = now
         self.isQuotaExceeded = isQuotaExceeded
     }

@@ -100,7 +100,8 @@ enum ItemRows {
         WHERE container = ? AND id = ?
         """
 
-    static let revisionColumns = "id, kind, content, size, edited, modified, device, name, item, base, resolved"
+    static let revisionColumns =
+        "id, kind, content, size, edited, modified, device, name, item, base, resolved, unwanted"
     /// In the place of a kind: the content is kept no longer.
     static let discardedKind: Int64 = 3
 
@@ -125,6 +126,7 @@ enum ItemRows {
             version: version,
             base: try row.optionalIdentifier(9),
             isResolved: try row.value(10) != 0,
+            isUnwanted: try row.value(11) != 0,
             isDiscarded: isDiscarded
         )
     }

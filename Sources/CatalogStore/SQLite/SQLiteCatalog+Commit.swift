@@ -18,7 +18,8 @@ extension SQLiteCatalog {
                 device: access.deviceName,
                 now: request.now,
                 deviceClock: request.deviceClock,
-                isQuotaExceeded: request.isQuotaExceeded || added == nil
+                isQuotaExceeded: request.isQuotaExceeded || added == nil,
+                discardsFormer: request.discardsFormer
             )
             let head = try db.head(container: container.number)
             var batch = CommitBatch(after: head.counter, context: context)

@@ -125,7 +125,7 @@ extension Database {
 
     fileprivate func savedVersions(of position: ItemPosition) throws -> [RetainedVersion] {
         let sql = """
-            SELECT id, edited, since, resolved FROM revisions INDEXED BY revisions_saved
+            SELECT id, edited, since, resolved, unwanted FROM revisions INDEXED BY revisions_saved
             WHERE container = ? AND item = ? AND kind = 2
             """
         return try rows(sql, [.integer(position.container), .identifier(position.item)]) { row in
@@ -133,7 +133,8 @@ extension Database {
                 revision: try row.identifier(0),
                 edited: row.time(1),
                 since: row.time(2),
-                isResolved: row.integer(3) != 0
+                isResolved: row.integer(3) != 0,
+                isUnwanted: row.integer(4) != 0
             )
         }
     }

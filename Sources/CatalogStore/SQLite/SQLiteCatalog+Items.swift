@@ -75,7 +75,7 @@ extension SQLiteCatalog {
             var result = [ItemVersion]()
             let sql = """
                 SELECT \(ItemRows.revisionColumns) FROM \(ItemRows.revisionsOfItem)
-                WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
+                WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind) AND NOT (kind = 2 AND unwanted)
                 ORDER BY kind, edited DESC, id LIMIT \(ItemVersion.listed)
                 """
             try db.each(sql, [container, item.blob]) { row in result.append(try ItemRows.revision(row).version) }

@@ -139,12 +139,12 @@ struct SQLiteCommitStore: CommitStore {
         try db.run(
             """
             INSERT INTO revisions
-                (container, id, item, kind, base, content, size, edited, modified, device, name, since, resolved)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                (container, id, item, kind, base, content, size, edited, modified, device, name, since, resolved, unwanted)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (container, id) DO UPDATE SET
                 kind = excluded.kind, base = excluded.base, content = excluded.content, size = excluded.size,
                 edited = excluded.edited, modified = excluded.modified, device = excluded.device, name = excluded.name,
-                since = excluded.since, resolved = excluded.resolved
+                since = excluded.since, resolved = excluded.resolved, unwanted = excluded.unwanted
                 WHERE item = excluded.item
             """,
             [
@@ -153,6 +153,7 @@ struct SQLiteCommitStore: CommitStore {
                 .blob(version.content.bytes), .integer(version.size), .integer(version.edited.nanoseconds),
                 .integer(version.modified.nanoseconds), .text(version.device), .blob(version.name.bytes),
                 .integer(time.nanoseconds), .integer(revision.isResolved ? 1 : 0),
+                .integer(revision.isUnwanted ? 1 : 0),
             ]
         )
         // The rules refuse it; a revision that changed its item would be lost to the other.

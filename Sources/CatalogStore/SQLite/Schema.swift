@@ -16,7 +16,7 @@ enum Schema {
             if version < 2 { for statement in housekeeping { try db.execute(sql: statement) } }
             if version < 3 { for statement in packages { try db.execute(sql: statement) } }
             if version < 4 {
-                for statement in folding { try db.execute(sql: statement) }
+                for statement in version4 { try db.execute(sql: statement) }
                 try foldNames(db)
             }
             try db.execute(sql: "PRAGMA user_version = \(FormatVersion.catalog)")
@@ -24,9 +24,10 @@ enum Schema {
         }
     }
 
-    /// Version 4: names without their case, in case-insensitive containers only. No unique index: older programs let names in that are
+    /// Version 4: saved versions that nobody wants; names without their case, in case-insensitive containers only. No unique index: older programs let names in that are
     /// equal so.
-    private static let folding = [
+    private static let version4 = [
+        "ALTER TABLE revisions ADD COLUMN unwanted INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE items ADD COLUMN folded BLOB",
         """
         CREATE INDEX items_folded ON items (container, parent, folded)

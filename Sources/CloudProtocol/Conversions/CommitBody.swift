@@ -32,6 +32,8 @@ package struct CommitBody {
     package private(set) var format: UInt32
     /// As the device has it; zero if it did not say.
     package private(set) var deviceClock: Timestamp
+    /// What is replaced, and was seen by whoever replaces it, is kept as no saved version.
+    package private(set) var discardsFormer: Bool
 
     package init(body: [UInt8]) throws(WireError) {
         guard let parts = body.withUnsafeBytes({ Parts($0) }) else {
@@ -40,6 +42,7 @@ package struct CommitBody {
         let rest = try WireCommitRequest(body: parts.others)
         format = rest.format
         deviceClock = Timestamp(wire: rest.deviceClock)
+        discardsFormer = rest.discardsFormer
         guard parts.operations.count <= CloudLimits.operationsPerCommit else {
             throw .tooMany("operations in one commit", parts.operations.count, limit: CloudLimits.operationsPerCommit)
         }

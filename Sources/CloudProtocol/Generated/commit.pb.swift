@@ -209,6 +209,7 @@ package nonisolated struct WireSetAttributes: Sendable {
   fileprivate var _mode: UInt32? = nil
 }
 
+/// conflicts: the conflict versions that the author knew. An item with others survives.
 package nonisolated struct WireDelete: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -444,6 +445,9 @@ package nonisolated struct WireCommitRequest: Sendable {
 
   /// committed in order, each by itself
   package var operations: [WireOperation] = []
+
+  /// what they replace, and their author has seen, is kept as no saved version
+  package var discardsFormer: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1279,7 +1283,7 @@ nonisolated extension WireChunkFrame: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".CommitRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}device_clock\0\u{1}chunks\0\u{1}operations\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}device_clock\0\u{1}chunks\0\u{1}operations\0\u{3}discards_former\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1291,6 +1295,7 @@ nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 2: try { try decoder.decodeSingularSFixed64Field(value: &self.deviceClock) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.chunks) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.operations) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.discardsFormer) }()
       default: break
       }
     }
@@ -1309,6 +1314,9 @@ nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.operations.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.operations, fieldNumber: 4)
     }
+    if self.discardsFormer != false {
+      try visitor.visitSingularBoolField(value: self.discardsFormer, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1317,6 +1325,7 @@ nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.deviceClock != rhs.deviceClock {return false}
     if lhs.chunks != rhs.chunks {return false}
     if lhs.operations != rhs.operations {return false}
+    if lhs.discardsFormer != rhs.discardsFormer {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -24,6 +24,7 @@ extension CloudService {
                 chunks: intake.records,
                 entries: entries.map { entry($0, key: intake.key) },
                 deviceClock: asked.deviceClock,
+                discardsFormer: asked.discardsFormer,
                 now: now(),
                 isQuotaExceeded: intake.isQuotaExceeded
             ),

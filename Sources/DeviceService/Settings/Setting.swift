@@ -16,6 +16,8 @@ package enum Setting: String, Sendable, CaseIterable {
     case localLimit = "local-limit"
     /// How long content stays that nobody opens.
     case evictAfter = "evict-after"
+    /// Whether the cloud keeps what is overwritten here.
+    case savedVersions = "saved-versions"
 
     package var meaning: String {
         switch self {
@@ -25,6 +27,7 @@ package enum Setting: String, Sendable, CaseIterable {
             "whether nothing is fetched ahead: never (off), always (on), on battery or a link that costs (auto)"
         case .download: "what comes here: all (greedy), or what is opened or pinned (on-demand)"
         case .localLimit: "how much content of a container stays here; what was used least recently goes"
+        case .savedVersions: "whether what is overwritten here is kept as a saved version (on), or not (off)"
         case .evictAfter: "how long content stays that nobody opens (greedy: for ever)"
         }
     }
@@ -33,7 +36,7 @@ package enum Setting: String, Sendable, CaseIterable {
     package var isContainers: Bool {
         switch self {
         case .claimLimit, .bandwidth, .metered: false
-        case .download, .localLimit, .evictAfter: true
+        case .download, .localLimit, .evictAfter, .savedVersions: true
         }
     }
 
@@ -63,6 +66,7 @@ package struct Settings: Sendable, Hashable {
         case .metered: thrift.rawValue
         case .download: keeping.isGreedy ? "greedy" : "on-demand"
         case .localLimit: ByteSize.text(keeping.limitBytes)
+        case .savedVersions: keeping.discardsFormer ? "off" : "on"
         case .evictAfter: keeping.unusedLimit.map { TimeSpan.text($0) } ?? "off"
         }
     }
@@ -98,6 +102,9 @@ package struct Settings: Sendable, Hashable {
                 throw Self.error(setting, text, "a size from 1M on is needed, such as 20G, or off")
             }
             keeping.limitBytes = limit
+        case .savedVersions:
+            guard ["on", "off"].contains(text) else { throw Self.error(setting, text, "on or off is needed") }
+            keeping.discardsFormer = text == "off"
         case .evictAfter:
             let span = TimeSpan.parse(text)
             guard text == "off" || span ?? .zero > .zero else {

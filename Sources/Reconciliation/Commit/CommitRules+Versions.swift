@@ -123,6 +123,7 @@ extension CommitRules {
         guard case .file(let file) = item.content, file.content != nil, var revision = try view.revision(file.revision)
         else { return nil }
         revision.version.kind = kind
+        revision.isUnwanted = kind == .saved && context.discardsFormer
         revision.version.modified = item.attributes.modified
         revision.version.name = item.place.name
         return revision

@@ -38,6 +38,8 @@ package struct StoredRevision: Hashable, Sendable {
     package var base: RevisionID?
     /// A saved version that lost a conflict, which somebody has resolved.
     package var isResolved: Bool
+    /// A saved version that whoever replaced it did not want to be kept.
+    package var isUnwanted: Bool
     /// It can only be compared with: its content is not kept any more.
     package var isDiscarded: Bool
 
@@ -46,12 +48,14 @@ package struct StoredRevision: Hashable, Sendable {
         version: ItemVersion,
         base: RevisionID?,
         isResolved: Bool = false,
+        isUnwanted: Bool = false,
         isDiscarded: Bool = false
     ) {
         self.item = item
         self.version = version
         self.base = base
         self.isResolved = isResolved
+        self.isUnwanted = isUnwanted
         self.isDiscarded = isDiscarded
     }
 }
@@ -66,11 +70,20 @@ package struct CommitContext: Hashable, Sendable {
     package var deviceClock: Timestamp
     /// The account's quota is used up: what needs new chunks is refused.
     package var isQuotaExceeded: Bool
+    /// What the device replaces, having seen it, is not wanted as a saved version.
+    package var discardsFormer: Bool
 
-    package init(device: String, now: Timestamp, deviceClock: Timestamp, isQuotaExceeded: Bool = false) {
+    package init(
+        device: String,
+        now: Timestamp,
+        deviceClock: Timestamp,
+        isQuotaExceeded: Bool = false,
+        discardsFormer: Bool = false
+    ) {
         self.device = device
         self.now = now
         self.deviceClock = deviceClock
+        self.discardsFormer = discardsFormer
         self.isQuotaExceeded = isQuotaExceeded
     }
 

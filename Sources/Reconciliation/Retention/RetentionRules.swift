@@ -20,13 +20,16 @@ package struct RetentionRules: Hashable, Sendable {
     package var steps: [Step]
     /// How long a loser is kept after its conflict was resolved.
     package var resolved: Duration
+    /// How long a saved version is kept that nobody wants, for whoever is just fetching it.
+    package var unwanted: Duration
     /// How long a deleted item can be brought back with its versions.
     package var deleted: Duration
 
-    package init(everything: Duration, steps: [Step], resolved: Duration, deleted: Duration) {
+    package init(everything: Duration, steps: [Step], resolved: Duration, unwanted: Duration, deleted: Duration) {
         self.everything = everything
         self.steps = steps
         self.resolved = resolved
+        self.unwanted = unwanted
         self.deleted = deleted
     }
 
@@ -38,6 +41,7 @@ package struct RetentionRules: Hashable, Sendable {
             Step(age: .days(365), period: .days(7)),
         ],
         resolved: .days(7),
+        unwanted: .hours(1),
         deleted: .days(30)
     )
 
@@ -75,6 +79,7 @@ package struct RetentionRules: Hashable, Sendable {
     private func claim(of version: RetainedVersion, now: Timestamp) -> Claim {
         let age = version.since.age(at: now)
         if version.isResolved { return age > resolved ? .discarded : .kept }
+        if version.isUnwanted { return age > unwanted ? .discarded : .kept }
         if age <= everything { return .kept }
         guard let step = steps.firstIndex(where: { age <= $0.age }) else { return .discarded }
         let period = max(1, steps[step].period.wholeNanoseconds)
@@ -91,12 +96,21 @@ package struct RetainedVersion: Hashable, Sendable {
     package var since: Timestamp
     /// It lost a conflict that somebody has resolved.
     package var isResolved: Bool
+    /// Whoever replaced it did not want it to be kept.
+    package var isUnwanted: Bool
 
-    package init(revision: RevisionID, edited: Timestamp, since: Timestamp, isResolved: Bool) {
+    package init(
+        revision: RevisionID,
+        edited: Timestamp,
+        since: Timestamp,
+        isResolved: Bool,
+        isUnwanted: Bool = false
+    ) {
         self.revision = revision
         self.edited = edited
         self.since = since
         self.isResolved = isResolved
+        self.isUnwanted = isUnwanted
     }
 
     fileprivate func precedes(_ other: RetainedVersion) -> Bool {

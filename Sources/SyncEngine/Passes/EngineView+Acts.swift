@@ -241,7 +241,8 @@ extension EngineView: EngineDevice {
             operations: operations,
             frames: frames,
             clock: wallClock,
-            bases: await formerManifests(operations)
+            bases: await formerManifests(operations),
+            discardsFormer: engine?.keeping.rules.discardsFormer ?? false
         )
         uploader.meter.countSent(frames.reduce(0) { $0 + Int64($1.data.count) })
         guard answer.outcomes.count == operations.count else {

@@ -281,7 +281,9 @@ extension ContainerEngine {
                 operations: [operation],
                 frames: [],
                 clock: wallClock,
-                bases: [:]
+                bases: [:],
+                // Whoever resolves or restores chooses between versions, and may choose again.
+                discardsFormer: false
             )
         } catch {
             throw translate(error)

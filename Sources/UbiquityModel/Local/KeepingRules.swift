@@ -7,6 +7,8 @@ package struct KeepingRules: Hashable, Sendable {
     package var limitBytes: Int64?
     /// What nobody has opened for so long goes.
     package var unusedLimit: Duration?
+    /// What is overwritten here is kept by nobody: there are no saved versions of it.
+    package var discardsFormer = false
 
     package init() {}
 

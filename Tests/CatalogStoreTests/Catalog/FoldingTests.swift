@@ -64,7 +64,8 @@ import UbiquityModel
         let docs = try folder("Docs")
         _ = try await test.commit([docs])
         let path = try #require(test.path)
-        let former = "DROP INDEX items_folded; ALTER TABLE items DROP COLUMN folded; PRAGMA user_version = 3"
+        let former =
+            "DROP INDEX items_folded; ALTER TABLE items DROP COLUMN folded; ALTER TABLE revisions DROP COLUMN unwanted; PRAGMA user_version = 3"
         try succeed("sqlite3", path, former)
         let request = CommitRequest(
             entries: [.operation(try folder("docs"))],

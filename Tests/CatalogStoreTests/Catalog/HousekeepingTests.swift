@@ -8,7 +8,13 @@ import UbiquityModel
 @Suite struct HousekeepingTests {
     private static let day: Int64 = 86_400
     private static let upload = ChunkCollection.uploadLifetime.components.seconds
-    private static let all = RetentionRules(everything: .zero, steps: [], resolved: .zero, deleted: .zero)
+    private static let all = RetentionRules(
+        everything: .zero,
+        steps: [],
+        resolved: .zero,
+        unwanted: .zero,
+        deleted: .zero
+    )
 
     /// A file that was written twice: its first content is a saved version.
     private func edited(_ test: TestCatalog) async throws -> (first: TestFile, second: TestFile) {
@@ -40,6 +46,46 @@ import UbiquityModel
     private func missing(_ parts: String..., now: Int64, in test: TestCatalog) async throws -> [Int] {
         let ids = try parts.map { try #require(chunk($0)) }
         return try await test.catalog.missing(ids, test.scope, now: time(now))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what its author did not want to be kept is listed by nobody, and goes after an hour`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, second) = try await edited(test)
+        let (third, fourth) = (TestFile("z"), TestFile("w"))
+        let unwanted = third.edit(first.item, base: second.revision, edited: 30)
+        _ = try await test.commit([unwanted], chunks: third.records, discardsFormer: true)
+        // What the next one replaces is wanted.
+        let edit = fourth.edit(first.item, base: third.revision, edited: 40)
+        let answer = try await test.commit([edit], chunks: fourth.records)
+        #expect(answer.outcomes.first?.item?.conflicts == [])
+        func listed() async throws -> [RevisionID] {
+            try await test.catalog.versions(first.item, test.scope).map(\.revision)
+        }
+        #expect(try await listed() == [fourth.revision, third.revision, first.revision])
+        func discard(_ now: Int64) async throws -> Int {
+            try await test.catalog.discardVersions(.standard, after: nil, now: time(now)).discarded
+        }
+        #expect(try await discard(1_000 + 3_600) == 0)
+        #expect(try await discard(1_000 + 3_601) == 1)
+        #expect(try await listed() == [fourth.revision, third.revision, first.revision])
+        let wholeness = try await test.catalog.wholeness([(first.item, second.revision)], test.scope)
+        #expect(wholeness.map(\.isKnown) == [false])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a loser is a conflict, whatever its winner wanted`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, second) = try await edited(test)
+        let other = TestFile("other")
+        let edit = other.edit(first.item, base: first.revision, edited: 30)
+        let answer = try await test.commit([edit], chunks: other.records, discardsFormer: true)
+        #expect(answer.outcomes.first?.item?.conflicts.map(\.revision) == [second.revision])
+        #expect(try await discardAll(test, now: 1_000_000) == 1)
+        let kinds = try await test.catalog.versions(first.item, test.scope).map(\.kind)
+        #expect(kinds == [.current, .conflict])
     }
 
     @Test(arguments: Backend.allCases)

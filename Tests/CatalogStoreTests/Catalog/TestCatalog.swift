@@ -47,6 +47,7 @@ struct TestCatalog {
         _ operations: [ItemOperation],
         chunks: [ChunkRecord] = [],
         now: Int64 = 1_000,
+        discardsFormer: Bool = false,
         scope: Scope? = nil
     ) async throws(CatalogError) -> CommitAnswer {
         try await catalog.commit(
@@ -54,6 +55,7 @@ struct TestCatalog {
                 chunks: chunks,
                 entries: operations.map { .operation($0) },
                 deviceClock: time(now),
+                discardsFormer: discardsFormer,
                 now: time(now)
             ),
             scope ?? self.scope

@@ -45,7 +45,10 @@ import UbiquityModel
             let scope = Scope(token: TokenHash(token: [1]), container: .documents)
             var promises = CommitPromises(scope: scope)
             for (index, step) in history.enumerated() {
-                guard case .commit(let request, let device) = step,
+                guard case .commit(var request, let device) = step else { continue }
+                // Of what nobody wants nothing is promised.
+                request.discardsFormer = false
+                guard
                     let answer = try? state.commit(
                         request,
                         Scope(token: TokenHash(token: [device]), container: .documents)

@@ -116,6 +116,7 @@ final class CatalogDuel {
         everything: .seconds(3),
         steps: [.init(age: .seconds(12), period: .seconds(3))],
         resolved: .seconds(2),
+        unwanted: .seconds(1),
         deleted: .seconds(4)
     )
 

@@ -84,6 +84,7 @@ struct CatalogStepGenerator {
         var request = CommitRequest(
             entries: [],
             deviceClock: time(any([0, now, now, now + 7, now - 3])),
+            discardsFormer: isTrue(1, of: 4),
             now: time(now),
             isQuotaExceeded: isTrue(1, of: 40)
         )

@@ -36,6 +36,7 @@ import UbiquityModel
             ALTER TABLE revisions DROP COLUMN since; ALTER TABLE revisions DROP COLUMN resolved;
             ALTER TABLE containers DROP COLUMN packages_added; ALTER TABLE containers DROP COLUMN packages_removed;
             DROP INDEX items_folded; ALTER TABLE items DROP COLUMN folded;
+            ALTER TABLE revisions DROP COLUMN unwanted;
             PRAGMA user_version = 1;
             """
         )
@@ -57,6 +58,7 @@ import UbiquityModel
             """
             ALTER TABLE containers DROP COLUMN packages_added; ALTER TABLE containers DROP COLUMN packages_removed;
             DROP INDEX items_folded; ALTER TABLE items DROP COLUMN folded;
+            ALTER TABLE revisions DROP COLUMN unwanted;
             PRAGMA user_version = 2;
             """
         )

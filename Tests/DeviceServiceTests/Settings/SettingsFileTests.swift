@@ -92,6 +92,7 @@ import UbiquityModel
         Kept(setting: .localLimit, text: "1000K"), Kept(setting: .localLimit, text: "much"),
         Kept(setting: .localLimit, text: "-5G"), Kept(setting: .evictAfter, text: "60d", shown: "60d"),
         Kept(setting: .evictAfter, text: "2s", shown: "2s"), Kept(setting: .evictAfter, text: "off", shown: "off"),
+        Kept(setting: .savedVersions, text: "off", shown: "off"), Kept(setting: .savedVersions, text: "no"),
         Kept(setting: .evictAfter, text: "0"), Kept(setting: .evictAfter, text: "never"),
     ]
 

@@ -9,13 +9,15 @@ import UbiquityModel
         _ number: UInt64,
         edited: Duration,
         since: Duration,
-        isResolved: Bool = false
+        isResolved: Bool = false,
+        isUnwanted: Bool = false
     ) -> RetainedVersion {
         RetainedVersion(
             revision: RevisionID(high: 0, low: number),
             edited: Self.now.before(edited),
             since: Self.now.before(since),
-            isResolved: isResolved
+            isResolved: isResolved,
+            isUnwanted: isUnwanted
         )
     }
 
@@ -53,6 +55,12 @@ import UbiquityModel
         let gone = discarded([old] + edits)
         #expect(!gone.contains(99))
         #expect(gone.count >= 18)
+    }
+
+    @Test(arguments: [(59, false), (61, true)] as [(Int64, Bool)])
+    func `what nobody wants is kept for an hour`(minutes: Int64, isGone: Bool) {
+        let former = version(1, edited: .days(3), since: .seconds(minutes * 60), isUnwanted: true)
+        #expect(discarded([former]) == (isGone ? [1] : []))
     }
 
     @Test(arguments: [(6, false), (8, true)] as [(Int64, Bool)])
