@@ -407,6 +407,15 @@ import Testing
             ],
             moreFaults: [.packages]
         ),
+        // What others had edited became part of a package, folder and all: the folder waited for a deletion that is never sent.
+        Story(
+            seed: 32_000_065_385,
+            steps: [
+                0, 5, 6, 15, 16, 18, 19, 23, 27, 28, 29, 30, 31, 33, 34, 36, 37, 39, 40, 42, 45, 48, 52, 53, 56, 57, 58,
+                60,
+            ],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

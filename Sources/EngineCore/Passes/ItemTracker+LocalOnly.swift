@@ -126,7 +126,7 @@ extension ItemTracker {
         return true
     }
 
-    private func localOnlyReason(at place: LocalPlace) -> LocalOnly.Reason? {
+    func localOnlyReason(at place: LocalPlace) -> LocalOnly.Reason? {
         view.path(of: place).flatMap { localOnlyReason(place, $0) }
     }
 

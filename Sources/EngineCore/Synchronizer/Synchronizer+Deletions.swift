@@ -134,6 +134,10 @@ extension Synchronizer {
             return tracker.wasDeletedWhileCreated(child) || tracker.isOwnAnnouncement(child)
         }
         if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
+            // What has become a part of a package, or stays here, is deleted there and not moved: what others have changed is not.
+            if try device.package(around: place.folder) != nil || tracker.localOnlyReason(at: place) != nil {
+                return tracker.isAgreed(child, row)
+            }
             let parent = try tracker.knownItem(of: place.folder)
             // Others have moved it here, and it has only not come yet, whatever a program has called it on the way.
             let isOnItsWay = TransitionalName.matches(place.name) || TransitionalName.matches(row.place.name)
