@@ -42,6 +42,7 @@ import UbiquityModel
             .delete(base: Samples.revision, conflicts: [RevisionID(high: 3, low: 4), Samples.revision]),
             .revive(place: place, attributes: attributes),
             .resolve(versions: [Samples.revision], winner: nil, base: nil),
+            .discard(versions: [Samples.revision, RevisionID(high: 9, low: 9)]),
             .resolve(versions: [], winner: Samples.revision, base: RevisionID(high: 9, low: 9)),
             .restore(version: Samples.revision, as: RevisionID(high: 8, low: 8), base: nil, edited: now),
             .restore(

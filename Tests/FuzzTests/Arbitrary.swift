@@ -118,7 +118,7 @@ struct Arbitrary {
         let manifest = try manifest(upTo: 4)
         let base: RevisionID? = chance(2) ? identifier() : nil
         let action: ItemOperation.Action =
-            switch below(10) {
+            switch below(11) {
             case 0:
                 .create(
                     place: try place(),
@@ -152,6 +152,7 @@ struct Arbitrary {
             case 6: .revive(place: try place(), attributes: attributes())
             case 7: .resolve(versions: (0..<below(4)).map { _ in identifier() }, winner: base, base: base)
             case 8: .restore(version: identifier(), as: identifier(), base: base, edited: time())
+            case 9: .discard(versions: (0..<below(4)).map { _ in identifier() })
             default: .undelete
             }
         return ItemOperation(id: identifier(), item: ItemID(high: 2, low: UInt64(1 + below(4))), action: action)

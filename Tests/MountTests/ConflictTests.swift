@@ -244,6 +244,31 @@ extension MountTests {
             }
         }
 
+        @Test func `rm of a saved version removes it, and nothing else`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                for text in ["1", "22", "333"] {
+                    try a.write(text, to: "f.txt")
+                    try a.sync()
+                }
+                try b.sync()
+                func sizes(_ device: Device) throws -> [Int64] {
+                    try device.versions(of: "f.txt").map(\.size).sorted()
+                }
+                #expect(try sizes(b) == [1, 2, 3])
+                let entries = try b.names(".versions/f.txt")
+                let entry = try #require(
+                    try entries.first { try Files.status(b.path(".versions/f.txt/" + $0)).st_size == 2 }
+                )
+                try b.shell("rm '.versions/f.txt/\(entry)'")
+                try eventually("the version is gone") { try sizes(b) == [1, 3] && sizes(a) == [1, 3] }
+                try b.sync()
+                for device in [a, b] {
+                    #expect(try device.names(".versions/f.txt").count == 1 && device.text("f.txt") == "333")
+                }
+            }
+        }
+
         @Test func `earlier revisions stay as saved versions`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -63,7 +63,7 @@ extension ItemOperation.Action {
             )
         case .resolve(let resolve):
             self = .resolve(
-                versions: try resolve.versions.map { (id) throws(WireError) in try RevisionID(wire: id, "a version") },
+                versions: try versions(resolve.versions),
                 winner: try RevisionID.optional(wire: resolve.winner, "the winner"),
                 base: try RevisionID.optional(wire: resolve.base, "the base")
             )
@@ -76,6 +76,8 @@ extension ItemOperation.Action {
             )
         case .undelete:
             self = .undelete
+        case .discard(let discard):
+            self = .discard(versions: try versions(discard.versions))
         }
     }
 
@@ -96,6 +98,10 @@ private func place(_ wire: WirePlace, of item: ItemID) throws(WireError) -> Plac
     let place = try Place(wire: wire)
     guard place.parent != item else { throw .contradiction("an item would lie in itself") }
     return place
+}
+
+private func versions(_ wire: [Data]) throws(WireError) -> [RevisionID] {
+    try wire.map { (id) throws(WireError) in try RevisionID(wire: id, "a version") }
 }
 
 /// The manifest of a content that is committed: its chunks add up to the size, and only files have one.
@@ -181,6 +187,10 @@ extension WireOperation.OneOf_Action {
             self = .restore(wire)
         case .undelete:
             self = .undelete(WireUndelete())
+        case .discard(let versions):
+            var wire = WireDiscard()
+            wire.versions = versions.map(\.wire)
+            self = .discard(wire)
         }
     }
 }

@@ -300,6 +300,19 @@ package nonisolated struct WireUndelete: Sendable {
   package init() {}
 }
 
+/// Saved versions that nobody wants any more.
+package nonisolated struct WireDiscard: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  package var versions: [Data] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
 package nonisolated struct WireOperation: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -391,6 +404,14 @@ package nonisolated struct WireOperation: Sendable {
     set {action = .undelete(newValue)}
   }
 
+  package var discard: WireDiscard {
+    get {
+      if case .discard(let v)? = action {return v}
+      return WireDiscard()
+    }
+    set {action = .discard(newValue)}
+  }
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Action: Equatable, Sendable {
@@ -404,6 +425,7 @@ package nonisolated struct WireOperation: Sendable {
     case resolve(WireResolve)
     case restore(WireRestore)
     case undelete(WireUndelete)
+    case discard(WireDiscard)
 
   }
 
@@ -1023,9 +1045,39 @@ nonisolated extension WireUndelete: SwiftProtobuf.Message, SwiftProtobuf._Messag
   }
 }
 
+nonisolated extension WireDiscard: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Discard"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}versions\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedBytesField(value: &self.versions) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.versions.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.versions, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireDiscard, rhs: WireDiscard) -> Bool {
+    if lhs.versions != rhs.versions {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Operation"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}item\0\u{1}create\0\u{1}announce\0\u{1}edit\0\u{1}move\0\u{3}set_attributes\0\u{1}delete\0\u{1}revive\0\u{1}resolve\0\u{1}restore\0\u{1}undelete\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}item\0\u{1}create\0\u{1}announce\0\u{1}edit\0\u{1}move\0\u{3}set_attributes\0\u{1}delete\0\u{1}revive\0\u{1}resolve\0\u{1}restore\0\u{1}undelete\0\u{1}discard\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1165,6 +1217,19 @@ nonisolated extension WireOperation: SwiftProtobuf.Message, SwiftProtobuf._Messa
           self.action = .undelete(v)
         }
       }()
+      case 13: try {
+        var v: WireDiscard?
+        var hadOneofValue = false
+        if let current = self.action {
+          hadOneofValue = true
+          if case .discard(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.action = .discard(v)
+        }
+      }()
       default: break
       }
     }
@@ -1221,6 +1286,10 @@ nonisolated extension WireOperation: SwiftProtobuf.Message, SwiftProtobuf._Messa
     case .undelete?: try {
       guard case .undelete(let v)? = self.action else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
+    case .discard?: try {
+      guard case .discard(let v)? = self.action else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
     }()
     case nil: break
     }

@@ -83,7 +83,9 @@ extension CloudService {
             guard file.content == contentID(of: manifest, key: key) else {
                 return .refused(item: operation.item, reason: "the content's id does not match its chunks")
             }
-        case .create, .edit, .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: break
+        case .create, .edit, .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete,
+            .discard:
+            break
         }
         return .operation(operation)
     }

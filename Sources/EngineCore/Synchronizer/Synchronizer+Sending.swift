@@ -425,7 +425,7 @@ extension Synchronizer {
             row.place = place
             row.attributes = attributes
             tracker.revivals.remove(candidate.id)
-        case .announce, .delete, .resolve, .restore, .undelete: break
+        case .announce, .delete, .resolve, .restore, .undelete, .discard: break
         }
         candidate.synced = row
         pass.setRow(row)
@@ -452,7 +452,7 @@ extension ItemOperation.Action {
         switch self {
         case .create(_, let content, _, _, _), .edit(_, let content, _, _, _): content
         case .announce(_, let content, _): .file(content)
-        case .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: nil
+        case .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
         }
     }
 }

@@ -26,6 +26,7 @@ extension CommitRules {
             if let former = try displaced(from: &item, seen: base, isContested: isContested) { writes.append(former) }
             chosen.version.kind = .current
             chosen.isResolved = false
+            chosen.isUnwanted = false
             chosen.version.name = item.place.name
             writes.append(chosen)
             put(chosen.version, into: &item, edited: context.now)
@@ -66,6 +67,7 @@ extension CommitRules {
         restored.version.revision = new
         restored.version.kind = .current
         restored.isResolved = false
+        restored.isUnwanted = false
         restored.version.edited = edited
         restored.version.device = context.device
         restored.version.name = item.place.name
@@ -73,6 +75,20 @@ extension CommitRules {
         put(restored.version, into: &item, edited: edited)
         item.author = context.device
         return .change(CommitChange(item: item, revisions: writes))
+    }
+
+    /// What is not, or no more, a saved version of the item stays as it is.
+    func discard(_ id: ItemID, versions: [RevisionID]) throws(View.Failure) -> CommitDecision {
+        guard let item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        var writes = [StoredRevision]()
+        for version in versions {
+            guard var saved = try kept(version, of: id), saved.version.kind == .saved, !saved.isUnwanted else {
+                continue
+            }
+            saved.isUnwanted = true
+            writes.append(saved)
+        }
+        return writes.isEmpty ? .answer(.committed(item)) : .change(CommitChange(item: item, revisions: writes))
     }
 
     private func put(_ version: ItemVersion, into item: inout RemoteItem, edited: Timestamp) {

@@ -58,6 +58,8 @@ package struct CommitRules<View: CommitView> {
             return try restore(id, version: version, as: revision, base: base, edited: context.corrected(edited))
         case .undelete:
             return try undelete(id)
+        case .discard(let versions):
+            return try discard(id, versions: versions)
         }
     }
 

@@ -38,7 +38,7 @@ package struct StoredRevision: Hashable, Sendable {
     package var base: RevisionID?
     /// A saved version that lost a conflict, which somebody has resolved.
     package var isResolved: Bool
-    /// A saved version that whoever replaced it did not want to be kept.
+    /// A saved version that nobody wants to be kept: whoever replaced it did not, or it was removed.
     package var isUnwanted: Bool
     /// It can only be compared with: its content is not kept any more.
     package var isDiscarded: Bool

@@ -78,8 +78,8 @@ package struct RetentionRules: Hashable, Sendable {
 
     private func claim(of version: RetainedVersion, now: Timestamp) -> Claim {
         let age = version.since.age(at: now)
-        if version.isResolved { return age > resolved ? .discarded : .kept }
         if version.isUnwanted { return age > unwanted ? .discarded : .kept }
+        if version.isResolved { return age > resolved ? .discarded : .kept }
         if age <= everything { return .kept }
         guard let step = steps.firstIndex(where: { age <= $0.age }) else { return .discarded }
         let period = max(1, steps[step].period.wholeNanoseconds)

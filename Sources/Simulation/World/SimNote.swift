@@ -44,6 +44,7 @@ struct SimNote: CustomStringConvertible {
         case .delete: "deletion"
         case .revive(let place, _): "revival at \(place.name)"
         case .resolve: "resolution"
+        case .discard: "discarded versions"
         case .restore: "restoration"
         case .undelete: "undeletion"
         }

@@ -383,15 +383,17 @@ extension ContainerEngine {
         }
     }
 
-    /// `rm` of an entry: a conflict is resolved.
+    /// `rm` of an entry: a conflict is resolved, a saved version goes.
     func removeVersion(path: ItemPath, revision: RevisionID) async {
         do throws(EngineError) {
             let row = try syncedRow(path)
-            try await commit(
-                path,
-                row.id,
-                .resolve(versions: [revision], winner: nil, base: remoteRevision(of: row.id))
-            )
+            let remote = try? replica.database.remote(row.id)
+            let isConflict = remote?.conflicts.contains { $0.revision == revision } ?? false
+            let action: ItemOperation.Action =
+                isConflict
+                ? .resolve(versions: [revision], winner: nil, base: remote?.content.revision)
+                : .discard(versions: [revision])
+            try await commit(path, row.id, action)
         } catch {
             logger.warning("a version is not removed", metadata: ["path": "\(path)", "why": "\(error)"])
         }

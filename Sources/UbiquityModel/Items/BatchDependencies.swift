@@ -26,7 +26,7 @@ extension ItemOperation.Action {
         switch self {
         case .create(let place, _, _, _, _), .announce(let place, _, _), .move(let place), .revive(let place, _):
             place.parent
-        case .edit, .setAttributes, .delete, .resolve, .restore, .undelete: nil
+        case .edit, .setAttributes, .delete, .resolve, .restore, .undelete, .discard: nil
         }
     }
 }

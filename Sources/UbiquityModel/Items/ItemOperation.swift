@@ -45,6 +45,8 @@ package struct ItemOperation: Hashable, Sendable {
         case restore(version: RevisionID, as: RevisionID, base: RevisionID?, edited: Timestamp)
         /// Brings an item back from recently deleted, at its old place or, if that is taken or gone, where the server says.
         case undelete
+        /// Nobody wants these saved versions any more. Conflict versions stay: they are resolved.
+        case discard(versions: [RevisionID])
     }
 }
 

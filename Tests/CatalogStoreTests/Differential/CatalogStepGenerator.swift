@@ -334,7 +334,7 @@ extension ItemOperation.Action {
     fileprivate var manifest: Manifest? {
         switch self {
         case .create(_, _, _, let manifest, _), .edit(_, _, _, let manifest, _): manifest
-        case .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: nil
+        case .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
         }
     }
 }

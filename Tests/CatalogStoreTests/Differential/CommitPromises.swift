@@ -105,7 +105,9 @@ extension ItemOperation.Action {
     fileprivate var content: ContentID? {
         switch self {
         case .create(_, .file(let file), _, _, _), .edit(_, .file(let file), _, _, _): file.content
-        case .create, .edit, .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete: nil
+        case .create, .edit, .announce, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete,
+            .discard:
+            nil
         }
     }
 }

@@ -69,6 +69,30 @@ import UbiquityModel
         #expect(conflict.world.violation == nil)
     }
 
+    @Test func `saved versions that are removed are not wanted any more, and conflicts stay`() throws {
+        var conflict = try Conflict()
+        let (first, second) = (conflict.losers[0], conflict.losers[1])
+        _ = conflict.world.commit(conflict.file, .resolve(versions: [first], winner: nil, base: nil))
+        let before = try #require(conflict.world.items[conflict.file])
+        let discard = ItemOperation.Action.discard(versions: [first, second, conflict.winner])
+        let item = try #require(conflict.world.commit(conflict.file, discard).item)
+        #expect(item.position > before.position && item.conflicts.map(\.revision) == [second])
+        #expect(conflict.world.current(conflict.file) == conflict.winner)
+        let unwanted = conflict.world.revisions.values.filter(\.isUnwanted).map(\.version.revision)
+        #expect(unwanted == [first])
+        // Again: nothing changes. Who brings it back wants it.
+        #expect(conflict.world.commit(conflict.file, discard) == .committed(item))
+        let restore = ItemOperation.Action.restore(
+            version: first,
+            as: RevisionID(high: 9, low: 9),
+            base: conflict.winner,
+            edited: Timestamp(seconds: 500, nanoseconds: 0)
+        )
+        #expect(conflict.world.commit(conflict.file, restore).item != nil)
+        let restored = conflict.world.revisions[RevisionID(high: 9, low: 9)]
+        #expect(restored?.version.kind == .current && restored?.isUnwanted == false)
+    }
+
     @Test func `a version that is chosen becomes the file, and what was in it a saved version`() throws {
         var conflict = try Conflict()
         let action = ItemOperation.Action.resolve(versions: conflict.losers, winner: conflict.losers[0], base: nil)
