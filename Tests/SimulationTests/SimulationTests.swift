@@ -416,6 +416,16 @@ import Testing
             ],
             moreFaults: [.packages]
         ),
+        // A package got a name that is ignored, and another one its own: nobody looked there, and the first could not be told what it is.
+        Story(
+            seed: 34_000_055_061,
+            steps: [
+                0, 1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 22, 23, 24, 25, 26, 28, 29, 30, 31, 33,
+                34, 35, 45, 46, 47, 48, 49, 125, 126, 127, 128, 129, 130, 132, 133, 135, 136, 138, 139, 140, 141, 142,
+                144, 145, 147, 148, 152, 153, 154, 155, 156,
+            ],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

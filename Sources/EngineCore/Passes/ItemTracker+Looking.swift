@@ -285,6 +285,11 @@ extension ItemTracker {
             try collect(place, work, into: pass)
             if let candidate = pass.candidates[row.id], candidate.found != nil || candidate.deletionIsProven { return }
             if try view.observe(place)?.key == key, !pass.all.contains(where: { $0.found?.state.key == key }) {
+                // Under a name that is ignored it is no item, if another one goes on under the item's own.
+                if let folder = folderKey(of: row.place.parent) {
+                    try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
+                    if let candidate = pass.candidates[row.id], candidate.found != nil { return }
+                }
                 // It is there, and could not be told yet what it is.
                 let candidate = pass.candidate(row.id, work)
                 candidate.synced = row
