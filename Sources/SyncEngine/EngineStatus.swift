@@ -15,6 +15,10 @@ package struct EngineStatus: Sendable {
     /// Pieces of work that wait or run; after signing out, changes that have not been sent.
     package var pendingCount: Int
     package var conflictCount: Int
+    /// Of the unresolved versions of all items.
+    package var conflictBytes: Int64 = 0
+    /// Whose unresolved versions take most, first.
+    package var largestConflicts: [ConflictSize] = []
     package var transfers: [TransferStatus]
     /// What cannot sync, and why.
     package var problems: [ItemProblem]
@@ -24,6 +28,13 @@ package struct EngineStatus: Sendable {
     package var bytesReceived: Int64
     /// `nil`: nothing was set.
     package var keeping: KeepingStatus?
+}
+
+/// What the unresolved versions of an item take in the cloud.
+package struct ConflictSize: Sendable {
+    package var path: ItemPath
+    package var count: Int
+    package var bytes: Int64
 }
 
 /// What of the content is here, where something comes or goes by itself.

@@ -63,6 +63,32 @@ extension MountTests {
             }
         }
 
+        @Test func `status says what unresolved versions take, and of which items most`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("for i in 1 2 3 4; do echo $i > $i.txt; done")
+                try a.sync()
+                try b.sync()
+                try apart(
+                    a,
+                    b,
+                    onA: { try a.shell("for i in 1 2 3 4; do head -c ${i}00 /dev/zero > $i.txt; done") },
+                    onB: { try b.shell("for i in 1 2 3 4; do echo \"by b\" > $i.txt; done") }
+                )
+                let mount = try #require(try a.json("status")["mounts"]?.elements.first)
+                #expect(mount["conflicts"]?.integer == 4 && mount["conflict-bytes"]?.integer == 1000)
+                let largest = try #require(mount["largest-conflicts"]?.elements)
+                #expect(largest.map { $0["bytes"]?.integer } == [400, 300, 200])
+                #expect(largest.map { $0["versions"]?.integer } == [1, 1, 1])
+                #expect(largest.first?["path"]?.string == a.path("4.txt"))
+                let shown = try a.succeed("status").output
+                #expect(
+                    shown.contains("conflicts   4, 1000 B") && shown.contains("400 B in \(a.path("4.txt"))"),
+                    "\(shown)"
+                )
+            }
+        }
+
         @Test func `the same edit on both sides is no conflict`() async throws {
             try await withSite { site in
                 let (a, b) = try pair(site)

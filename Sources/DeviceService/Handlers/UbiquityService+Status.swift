@@ -44,6 +44,10 @@ extension UbiquityService {
                 items: status.itemCount,
                 pending: status.pendingCount,
                 conflicts: status.conflictCount,
+                conflictBytes: status.conflictBytes,
+                largestConflicts: status.largestConflicts.map {
+                    ConflictSizeReport(path: present.path(of: $0.path), versions: $0.count, bytes: $0.bytes)
+                },
                 heldDeletions: status.heldDeletionCount,
                 bytesSent: status.bytesSent,
                 bytesReceived: status.bytesReceived,

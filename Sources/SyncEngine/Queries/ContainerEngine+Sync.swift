@@ -21,12 +21,15 @@ extension ContainerEngine {
         shown += refusedItems.sorted().map {
             ItemProblem(path: "", reason: "in the cloud, but cannot be represented here: \($0)")
         }
+        let conflicts = counts?.conflicted ?? 0 > 0 ? conflictSizes() : (bytes: 0, largest: [])
         return EngineStatus(
             connection: connectionState,
             connectionProblem: isSignedOut ? nil : connectionProblem,
             itemCount: counts.map { $0.synced + $0.cloudOnly } ?? 0,
             pendingCount: isSignedOut ? unsentWork.count : core.waitingCount + (counts?.pending ?? 0),
             conflictCount: counts?.conflicted ?? 0,
+            conflictBytes: conflicts.bytes,
+            largestConflicts: conflicts.largest,
             transfers: meter.all,
             problems: shown,
             heldDeletionCount: synchronizer.heldDeletions.count,
@@ -35,6 +38,19 @@ extension ContainerEngine {
             keeping: keepingStatus()
         )
     }
+
+    private func conflictSizes() -> (bytes: Int64, largest: [ConflictSize]) {
+        let items = ((try? replica.database.conflicts()) ?? []).map { ($0, Sizes.sum($0.conflicts.map(\.size))) }
+        let largest = items.sorted { $0.1 > $1.1 }.prefix(Self.largestConflicts)
+        return (
+            Sizes.sum(items.map(\.1)),
+            largest.map { item, bytes in
+                ConflictSize(path: remotePath(of: item.id), count: item.conflicts.count, bytes: bytes)
+            }
+        )
+    }
+
+    private static let largestConflicts = 3
 
     private var connectionState: EngineStatus.Connection {
         if isSignedOut { return .signedOut }

@@ -51,12 +51,20 @@ enum ServiceStatus {
             ("items", count(engine?.items)),
             ("pending", count(engine?.pending)),
             ("conflicts", count(engine?.conflicts)),
+            ("conflict-bytes", engine?.conflictBytes.map { .integer($0) } ?? .null),
+            ("largest-conflicts", .array((engine?.largestConflicts ?? []).map { json($0) })),
             ("held-deletions", count(engine?.heldDeletions)),
             ("bytes-sent", engine.map { .integer($0.bytesSent) } ?? .null),
             ("bytes-received", engine.map { .integer($0.bytesReceived) } ?? .null),
             ("keeping", engine?.keeping.map { KeepingOutput.json($0) } ?? .null),
             ("transfers", .array((engine?.transfers ?? []).map { TransferOutput.json($0) })),
             ("problems", .array((engine?.problems ?? []).map { json($0) })),
+        ])
+    }
+
+    private static func json(_ item: ConflictSizeReport) -> JSONValue {
+        .object([
+            ("path", .path(item.path)), ("versions", .count(item.versions)), ("bytes", .integer(item.bytes)),
         ])
     }
 
@@ -91,7 +99,12 @@ enum ServiceStatus {
         let waiting = engine.pending > 0 ? "\(engine.pending) changes on their way" : "nothing waits"
         line("items", "\(engine.items), \(waiting)")
         if engine.conflicts > 0 {
-            line("conflicts", Terminal.styled("\(engine.conflicts); `ubiquity conflicts` lists them", .yellow))
+            let size = engine.conflictBytes.map { ", \(ByteCount.text($0))" } ?? ""
+            line("conflicts", Terminal.styled("\(engine.conflicts)\(size); `ubiquity conflicts` lists them", .yellow))
+            // One alone is named by what lists them.
+            for item in engine.conflicts > 1 ? engine.largestConflicts ?? [] : [] {
+                line("", "\(ByteCount.text(item.bytes)) in \(ShownPath.text(item.path))")
+            }
         }
         if engine.heldDeletions > 0 {
             let text =

@@ -77,6 +77,10 @@ package struct EngineReport: Codable, Sendable {
     package var items: Int
     package var pending: Int
     package var conflicts: Int
+    /// Of the unresolved versions of all items.
+    package var conflictBytes: Int64?
+    /// Whose unresolved versions take most, first.
+    package var largestConflicts: [ConflictSizeReport]?
     package var heldDeletions: Int
     package var bytesSent: Int64
     package var bytesReceived: Int64
@@ -91,6 +95,8 @@ package struct EngineReport: Codable, Sendable {
         items: Int,
         pending: Int,
         conflicts: Int,
+        conflictBytes: Int64 = 0,
+        largestConflicts: [ConflictSizeReport] = [],
         heldDeletions: Int,
         bytesSent: Int64,
         bytesReceived: Int64,
@@ -103,12 +109,27 @@ package struct EngineReport: Codable, Sendable {
         self.items = items
         self.pending = pending
         self.conflicts = conflicts
+        self.conflictBytes = conflictBytes
+        self.largestConflicts = largestConflicts
         self.heldDeletions = heldDeletions
         self.bytesSent = bytesSent
         self.bytesReceived = bytesReceived
         self.transfers = transfers
         self.problems = problems
         self.keeping = keeping
+    }
+}
+
+/// What the unresolved versions of an item take.
+package struct ConflictSizeReport: Codable, Sendable {
+    package var path: ControlPath
+    package var versions: Int
+    package var bytes: Int64
+
+    package init(path: ControlPath, versions: Int, bytes: Int64) {
+        self.path = path
+        self.versions = versions
+        self.bytes = bytes
     }
 }
 
