@@ -408,7 +408,7 @@ extension MountTests {
                 try holder.letGo()
                 try a.down()
                 let listed = try a.json("config", "list").elements.map { $0["value"]?.string }
-                #expect(listed == ["0s", "off", "auto", "on-demand", "off", "off"])
+                #expect(listed == ["0s", "off", "auto", "on-demand", "off", "off", "on"])
                 try a.succeed("config", "set", "claim-limit", "90s")
                 try a.up()
                 #expect(try a.succeed("config", "get", "claim-limit").output == "90s\n")
