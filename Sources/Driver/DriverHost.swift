@@ -91,8 +91,15 @@ package protocol DriverHost: AnyObject, Sendable {
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     )
-    /// `rm` of an entry of `.versions`: resolves or removes; starts and returns. `nil`: accepted.
-    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno?
+    /// `rm` of an entry of `.versions`, or `mv` of one over its item; answered exactly once, when the cloud has taken it or will not. EBUSY
+    /// against another party's claim on the item.
+    func changeVersion(
+        _ change: VersionChange,
+        path: ItemPath,
+        version: ItemVersion,
+        threadID: Int32,
+        completion: @escaping @Sendable (Errno?) -> Void
+    )
 
     /// Before an unlink, rmdir or replacing rename by a program takes a name away; a hard link's other names keep the inode.
     func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool)
@@ -123,6 +130,14 @@ extension DriverHost {
 /// Virtual attributes `user.ubiquity.NAME`: readable, not listed.
 package enum ItemAttributeName: String, Sendable, Hashable, CaseIterable {
     case state, percent, revision, conflicts
+}
+
+/// What can be done to an entry of `.versions`.
+package enum VersionChange: Sendable, Hashable {
+    /// A conflict version is resolved, a saved one goes.
+    case remove
+    /// It becomes the item's content, and is no version any more: a conflict version is resolved by it.
+    case bringBack
 }
 
 /// Something asked of the host that may be called off. After `cancel` the completion may still be called, and is ignored.

@@ -29,6 +29,8 @@ package struct EngineCore: Sendable {
         /// - Parameter jitter: in 0..<1, spreads the devices' next attempts.
         case connectionLost(jitter: Double)
         case connectionRefused
+        /// Somebody waits for the server: the next attempt is made a little sooner.
+        case connectionWanted
         case connected
         case caughtUp
         /// A program changed something. `isOpen`: a writer still has it open.
@@ -81,6 +83,8 @@ package struct EngineCore: Sendable {
     /// The longest interval for an item that keeps changing.
     package static var longestInterval: Duration { .seconds(30) }
     package static var passLimit: Int { 512 }
+    /// However many wait for it.
+    private static var wantedDelay: Duration { .milliseconds(200) }
     /// So often in a row work is examined again at once; after that it is something that lasts.
     private static var repeatLimit: Int { 8 }
 
@@ -89,6 +93,8 @@ package struct EngineCore: Sendable {
     /// What the user wants, which may be known before the start.
     private var isSwitchedOff = false
     private var attempts = 0
+    /// When the connection was lost, or the last attempt failed.
+    private var lostAt = Instant.start
     private var queue = WorkQueue<Work>()
     private var inPass: Set<Work> = []
     /// The same, in the order in which it was taken: that of a set is not the same in two runs, and the queue's must be.
@@ -177,9 +183,13 @@ package struct EngineCore: Sendable {
         case .connectionLost(let jitter):
             guard connection != .off, connection != .refused else { break }
             connection = .waiting(until: now + reconnectDelay(jitter: jitter))
+            lostAt = now
             attempts += 1
         case .connectionRefused:
             connection = .refused
+        case .connectionWanted:
+            guard case .waiting(let moment) = connection else { break }
+            connection = .waiting(until: min(moment, max(now, lostAt + Self.wantedDelay)))
         case .connected:
             guard connection == .connecting else { break }
             connection = .listing

@@ -11,8 +11,11 @@ extension ContainerEngine {
 
     func connect() async {
         guard !Task.isCancelled else { return }
+        var isReached = false
         do throws(CloudError) {
             let session = try await openSession()
+            isReached = true
+            failedConnections = 0
             // Another connection follows this one, and speaks for itself.
             guard !Task.isCancelled else { return }
             // One of two clones has another name from now on.
@@ -21,7 +24,7 @@ extension ContainerEngine {
                 // Whoever opened the session has written it down.
                 populator.packages.declare { _ in told.packages }
             }
-            host.filler.setOffline(false)
+            becameReachable()
             handle(.connected)
             try await listFolders()
             try await list()
@@ -35,8 +38,20 @@ extension ContainerEngine {
             try await follow()
             noteLost(.offline("the server ended the connection"))
         } catch {
+            if !isReached { noteUnreachable(error) }
             noteLost(error)
         }
+    }
+
+    /// A server that is started anew is back before this counts: nobody's read fails for that.
+    private static let connectionsUntilOffline = 2
+
+    /// The server cannot be reached: programs that want something of it are told so at once (semantics section 12), and not when they have
+    /// tried it themselves.
+    private func noteUnreachable(_ error: CloudError) {
+        guard !Task.isCancelled, case .offline(let why) = error else { return }
+        failedConnections += 1
+        if failedConnections >= Self.connectionsUntilOffline { becameUnreachable(why) }
     }
 
     private func noteLost(_ error: CloudError) {

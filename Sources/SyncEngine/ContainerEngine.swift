@@ -59,6 +59,10 @@ package actor ContainerEngine {
     private var settledWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter: UInt64 = 0
     var connectionProblem: String?
+    /// Attempts in a row that did not reach the server.
+    var failedConnections = 0
+    /// Why nothing can be asked of the cloud, as far as that is known.
+    private(set) var obstacle: String?
 
     let synchronizer: Synchronizer<EngineView>
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
@@ -124,7 +128,8 @@ package actor ContainerEngine {
             missed: { file, place in
                 if file.placeholder.size <= ReadAhead.smallFile { readAhead.missed(place) }
             },
-            grew: { [contentWatch] in contentWatch.grew() }
+            grew: { [contentWatch] in contentWatch.grew() },
+            wanted: { relay.engine.withLock { $0 }?.wantConnection() }
         )
         populator = Populator(replica: replica, known: downloader.known, logger: logger)
         populator.packages.declare { _ in container.packages }
@@ -257,10 +262,26 @@ package actor ContainerEngine {
 
     package func setOffline(_ offline: Bool) {
         guard !isSignedOut else { return }
-        host.filler.setOffline(offline)
+        failedConnections = 0
+        obstacle = offline ? "this device was switched offline" : nil
+        if offline { host.filler.switchOff() } else { host.filler.becameReachable() }
         listing.setObstacle(offline ? .networkDown : nil)
         handle(.switched(offline: offline))
     }
+
+    /// Nothing is asked of the cloud, for that reason, before the next connection is there.
+    func becameUnreachable(_ why: String) {
+        obstacle = why
+        host.filler.becameUnreachable(why)
+    }
+
+    func becameReachable() {
+        obstacle = nil
+        host.filler.becameReachable()
+    }
+
+    /// Somebody wants something while the server is not reached: it may be back, and the next attempt some time away.
+    nonisolated func wantConnection() { Task { await self.handle(.connectionWanted) } }
 
     // MARK: Driving the core
 

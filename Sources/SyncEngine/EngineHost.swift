@@ -277,9 +277,13 @@ package final class EngineHost: Sendable {
         Task { completion(await engine.openPart(part, of: version)) }
     }
 
-    package func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
-        guard let engine = state.withLock({ $0.engine }) else { return .noSuchFileOrDirectory }
-        Task { await engine.removeVersion(path: path, revision: revision) }
-        return nil
+    package func changeVersion(
+        _ change: VersionChange,
+        path: ItemPath,
+        version: ItemVersion,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) {
+        guard let engine = state.withLock({ $0.engine }) else { return completion(.noSuchFileOrDirectory) }
+        Task { completion(await engine.changeVersion(change, path: path, version: version)) }
     }
 }

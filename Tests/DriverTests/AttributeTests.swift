@@ -4,6 +4,7 @@ import Glibc
 import Replica
 import Synchronization
 import TestSupport
+import SystemPackage
 import Testing
 import UbiquityModel
 
@@ -169,9 +170,50 @@ extension DriverTests {
                 #expect(failure(mkdir(m.path(".versions"), 0o755)) == EEXIST)
                 #expect(failure(mkdir(m.path(".versions/folder"), 0o755)) == EROFS)
                 #expect(!Files.exists(m.path(".versions/other")))
+                #expect(failure(rename(m.path("note.txt"), path)) == EROFS)
+                m.host.state.withLock { $0.versionFailure = .networkDown }
+                #expect(failure(unlink(path)) == ENETDOWN)
+                #expect(failure(rename(path, m.path("note.txt"))) == ENETDOWN)
+                #expect(try Files.read(path) == loser && Files.read(m.path("note.txt")) == Array("winner".utf8))
+                m.host.state.withLock { $0.versionFailure = nil }
                 try Files.remove(path)
                 #expect(m.host.state.withLock { $0.removedVersions } == [revision])
                 #expect(!Files.exists(path))
+            }
+        }
+
+        @Test
+        func `an entry that is moved over its file is no other file, and takes nothing away`() throws {
+            try mounted { m in
+                try Files.write("winner", to: m.path("note.txt"))
+                let revision = RevisionID.random()
+                let version = ItemVersion(
+                    revision: revision,
+                    kind: .conflict,
+                    content: try #require(ContentID(bytes: [UInt8](repeating: 0, count: 32))),
+                    size: 5,
+                    edited: Timestamp(nanoseconds: 1_795_256_102_123_000_000),
+                    modified: Timestamp(seconds: 1_700_000_000, nanoseconds: 5),
+                    device: "b",
+                    name: Mounted.name("note.txt")
+                )
+                m.host.state.withLock { state in
+                    state.contents[revision] = Array("loser".utf8)
+                    state.listings[.root] = VersionListing(children: [Mounted.name("note.txt")])
+                    state.listings[ItemPath([Mounted.name("note.txt")])] = VersionListing(versions: [version])
+                }
+                let entry = m.path(".versions/note.txt/2026-11-21T10:15:02.123Z b conflict.txt")
+                try succeed("mv", entry, m.path("note.txt"))
+                #expect(m.host.state.withLock { $0.returnedVersions } == [revision])
+                #expect(m.host.state.withLock { $0.deleted }.isEmpty)
+                // What the host makes of it comes later; until then the file is what it was.
+                try eventually("the name is the file's again") {
+                    try Files.read(m.path("note.txt")) == Array("winner".utf8)
+                        && Files.status(m.path("note.txt")).st_nlink == 1
+                }
+                try Files.append("+", to: m.path("note.txt"))
+                #expect(try Files.read(m.path("note.txt")) == Array("winner+".utf8))
+                #expect(!Files.exists(entry))
             }
         }
 

@@ -44,6 +44,9 @@ final class TestHost: DriverHost {
         var controls: [String] = []
         var listings: [ItemPath: VersionListing] = [:]
         var removedVersions: [RevisionID] = []
+        var returnedVersions: [RevisionID] = []
+        /// Why none can be changed.
+        var versionFailure: Errno?
         var packageIndexes: [RevisionID: PackageIndex] = [:]
         /// In any folder.
         var cloudNames: [Name] = []
@@ -222,12 +225,23 @@ final class TestHost: DriverHost {
         deliver(content.map { Array($0[Int(part.lowerBound)..<Int(part.upperBound)]) }, completion)
     }
 
-    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
-        state.withLock { state in
-            state.removedVersions.append(revision)
-            state.listings[path]?.versions.removeAll { $0.revision == revision }
+    func changeVersion(
+        _ change: VersionChange,
+        path: ItemPath,
+        version: ItemVersion,
+        threadID: Int32,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) {
+        let failure = state.withLock { state in
+            guard state.versionFailure == nil else { return state.versionFailure }
+            switch change {
+            case .remove: state.removedVersions.append(version.revision)
+            case .bringBack: state.returnedVersions.append(version.revision)
+            }
+            state.listings[path]?.versions.removeAll { $0.revision == version.revision }
+            return nil
         }
-        return nil
+        queue.async { completion(failure) }
     }
 
     func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {

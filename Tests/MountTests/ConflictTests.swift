@@ -236,6 +236,88 @@ extension MountTests {
             }
         }
 
+        @Test func `mv of a conflict's entry over its file brings it back and resolves it`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                let entry = try #require(entries(b).first)
+                try b.shell("mv '.versions/f.txt/\(entry)' f.txt")
+                try b.waitForText("by a", in: "f.txt")
+                try settle(b, a)
+                for device in [a, b] {
+                    #expect(try device.conflicts() == [] && device.names() == ["f.txt"], "on \(device.name)")
+                    #expect(try device.text("f.txt") == "by a", "on \(device.name)")
+                    #expect(try device.versions(of: "f.txt").contains { $0.kind == "saved" && $0.size == 11 })
+                }
+                #expect(try a.json("deleted", a.mountPoint).elements.isEmpty)
+            }
+        }
+
+        @Test func `mv of a saved version over its file brings it back`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                for text in ["1", "22", "333"] {
+                    try a.write(text, to: "f.txt")
+                    try a.sync()
+                }
+                try b.waitForText("333", in: "f.txt")
+                let entry = try #require(
+                    try b.names(".versions/f.txt").first {
+                        try Files.status(b.path(".versions/f.txt/" + $0)).st_size == 2
+                    }
+                )
+                try b.shell("mv '.versions/f.txt/\(entry)' f.txt")
+                for device in [b, a] { try device.waitForText("22", in: "f.txt") }
+                let saved = try b.versions(of: "f.txt").filter { $0.kind == "saved" }
+                #expect(saved.map(\.size).sorted() == [1, 3], "\(saved)")
+            }
+        }
+
+        @Test func `offline nothing is made of an entry, and nothing taken for made`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                let entry = ".versions/f.txt/" + (try #require(entries(b).first))
+                try b.setOffline(true)
+                #expect(try entries(b).count == 1)
+                #expect(Files.readFailure(b.path(entry)) == ENETDOWN)
+                #expect(unlink(b.path(entry)) == -1 && errno == ENETDOWN)
+                for script in ["mv '\(entry)' f.txt", "rm '\(entry)'"] {
+                    #expect(throws: TestFailure.self, "\(script)") { try b.shell(script) }
+                }
+                #expect(try b.run("versions", "resolve", b.path("f.txt"), "--keep", "current").code == 69)
+                #expect(try b.text("f.txt") == "by b, later")
+                try b.setOffline(false)
+                try settle(b, a)
+                #expect(try entries(b).count == 1 && a.conflicts().count == 1)
+                #expect(try b.text(entry) == "by a")
+            }
+        }
+
+        @Test func `what is kept beside looks as its item does`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try apart(
+                    a,
+                    b,
+                    onA: { try a.write("by a", to: "f.txt") },
+                    onB: {
+                        try b.shell("printf 'by b, later' > f.txt; chmod 750 f.txt; setfattr -n user.tag -v red f.txt")
+                    }
+                )
+                let loser = try #require(a.conflictVersions(of: "f.txt").first)
+                let time = try Files.status(a.path(".versions/f.txt/" + (try #require(entries(a).first)))).st_mtim
+                try a.succeed("versions", "resolve", a.path("f.txt"), "--keep", "both")
+                try settle(a, b)
+                #expect(loser.size == 4)
+                for device in [a, b] {
+                    let other = device.path(try #require(try device.names().first { $0 != "f.txt" }))
+                    let status = try Files.status(other)
+                    #expect(status.st_mode & 0o777 == 0o750, "on \(device.name)")
+                    #expect(try Files.attribute("user.tag", of: other) == "red", "on \(device.name)")
+                    #expect(status.st_mtim.tv_sec == time.tv_sec && status.st_mtim.tv_nsec == time.tv_nsec)
+                }
+            }
+        }
+
         @Test func `restore brings an earlier content back and resolves nothing`() async throws {
             try await withSite { site in
                 let (a, b) = try conflicted(site)

@@ -389,6 +389,55 @@ extension MountTests {
             }
         }
 
+        @Test func `a claim on something in a package is a claim on all of it`() async throws {
+            try await withSite { site in
+                let a = try device(site, patience: 2)
+                try a.shell("mkdir -p D.rtfd/pics; echo text > D.rtfd/TXT.rtf; echo p > D.rtfd/pics/p.png")
+                try a.sync()
+                for item in ["D.rtfd", "D.rtfd/pics/p.png", "D.rtfd/pics/new"] {
+                    let holder = try Holder(a, ["--write", a.path(item)], name: "of " + item.replacing("/", with: "-"))
+                    #expect(Files.readFailure(a.path("D.rtfd/TXT.rtf"), O_RDONLY | O_NONBLOCK) == EAGAIN, "\(item)")
+                    #expect(unlink(a.path("D.rtfd/pics/p.png")) == -1 && errno == EBUSY, "\(item)")
+                    #expect(try a.text("f.txt") != "")
+                    try holder.letGo()
+                }
+                #expect(try a.text("D.rtfd/TXT.rtf") == "text\n")
+            }
+        }
+
+        @Test func `a coordinated read of a package has all of it here`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p D.rtfd/pics; echo text > D.rtfd/TXT.rtf; echo p > D.rtfd/pics/p.png")
+                try a.sync()
+                try b.sync()
+                try b.succeed("coordinate", "--read", b.path("D.rtfd"), "--", "true")
+                try b.setOffline(true)
+                #expect(try b.text("D.rtfd/TXT.rtf") == "text\n" && b.text("D.rtfd/pics/p.png") == "p\n")
+            }
+        }
+
+        @Test func `versions are read and resolved as contents are`() async throws {
+            try await withSite { site in
+                let a = try device(site, patience: 2)
+                for text in ["1", "22", "333"] {
+                    try a.write(text, to: "g.txt")
+                    try a.sync()
+                }
+                let entry = ".versions/g.txt/" + (try #require(try a.names(".versions/g.txt").first))
+                let holder = try Holder(a, ["--write", a.path("g.txt")])
+                #expect(Files.readFailure(a.path(entry), O_RDONLY | O_NONBLOCK) == EAGAIN)
+                #expect(unlink(a.path(entry)) == -1 && errno == EBUSY)
+                #expect(rename(a.path(entry), a.path("g.txt")) == -1 && errno == EBUSY)
+                let reader = try a.startShell("cat '\(entry)'")
+                let lister = try a.startShell("ls .versions/g.txt")
+                try steadily("both wait", for: .milliseconds(300)) { reader.isRunning && lister.isRunning }
+                try holder.letGo()
+                #expect(try reader.wait().isSuccess && lister.wait().isSuccess)
+                #expect(try a.names(".versions/g.txt").count == 2)
+            }
+        }
+
         @Test func `how long an open waits is a setting, which counts at once and stays`() async throws {
             try await withSite { site in
                 let a = try device(site)

@@ -90,6 +90,10 @@ extension MountTests {
                 let failure = try #require(Files.readFailure(b.path("dataless.bin")))
                 #expect([ENETDOWN, ETIMEDOUT].contains(failure), "\(failure)")
                 #expect(ContinuousClock.now - start < .seconds(15))
+                // From now on it is known.
+                let again = ContinuousClock.now
+                #expect(Files.readFailure(b.path("dataless.bin")) == ENETDOWN)
+                #expect(ContinuousClock.now - again < .seconds(3))
                 #expect(try b.succeed("status").isSuccess)
                 try a.up()
                 try a.waitForText("meanwhile", in: "new.txt", within: .seconds(60))

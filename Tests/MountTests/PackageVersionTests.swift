@@ -128,6 +128,19 @@ extension MountTests {
             }
         }
 
+        @Test func `mv of an entry over its package brings it back and resolves`() async throws {
+            try await withSite { site in
+                let (a, b) = try conflicted(site)
+                try b.shell("mv '\(try entry(b))' D.rtfd")
+                try eventually("the package is A's") { (try? b.text("D.rtfd/TXT.rtf")) == "by a" }
+                try settle(b, a)
+                for device in [a, b] {
+                    #expect(try device.conflicts() == [] && device.names() == ["D.rtfd"], "on \(device.name)")
+                    try expectPackageOfA(device, "D.rtfd")
+                }
+            }
+        }
+
         @Test(arguments: ["current", "version", "both"])
         func `resolve`(keep: String) async throws {
             try await withSite { site in

@@ -176,13 +176,22 @@ final class ClaimBroker: Sendable {
         }
     }
 
-    /// Whether a change that cannot wait meets an explicit claim of another party.
+    /// Whether a change of an item's content that cannot wait meets an explicit claim of another party.
+    func contentChangeRefused(_ target: ClaimTarget, threadID: Int32) -> Bool {
+        isRefused([ClaimArea(target, coversSubtree: true)], threadID)
+    }
+
+    /// Whether a change of entries that cannot wait meets an explicit claim of another party.
     func changeRefused(_ targets: [ClaimTarget], threadID: Int32) -> Bool {
         var areas = [ClaimArea]()
         for target in targets {
             areas.append(ClaimArea(target, coversSubtree: true))
             areas.append(ClaimArea(ClaimTarget(container: target.container, path: target.path.parent)))
         }
+        return isRefused(areas, threadID)
+    }
+
+    private func isRefused(_ areas: [ClaimArea], _ threadID: Int32) -> Bool {
         func isRefused(_ within: Set<ClaimID>) -> Bool {
             state.withLock { state in
                 !state.table.holders(blockingChangeOf: areas, by: ClaimProgram(pid: threadID, name: "", within: within))

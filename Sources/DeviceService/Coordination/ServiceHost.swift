@@ -184,8 +184,17 @@ final class ServiceHost: DriverHost {
         }
     }
 
-    func removeVersion(path: ItemPath, revision: RevisionID) -> Errno? {
-        engine.removeVersion(path: path, revision: revision)
+    func changeVersion(
+        _ change: VersionChange,
+        path: ItemPath,
+        version: ItemVersion,
+        threadID: Int32,
+        completion: @escaping @Sendable (Errno?) -> Void
+    ) {
+        if broker.claimsExist, broker.contentChangeRefused(target(path), threadID: threadID) {
+            return completion(.resourceBusy)
+        }
+        engine.changeVersion(change, path: path, version: version, completion: completion)
     }
 
     func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {

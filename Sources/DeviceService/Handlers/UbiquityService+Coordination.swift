@@ -9,7 +9,7 @@ extension UbiquityService {
         _ request: UbiquityControl.ClaimRequest,
         _ connection: ControlConnection
     ) async throws(ControlError) -> UbiquityControl.ClaimRequest.Answer {
-        let items = try claimItems(request)
+        let items = try await claimItems(request)
         let timeout = try TimeLimit.duration(seconds: request.timeoutSeconds)
         // The content first: others need not wait for a transfer. What is evicted before the grant comes again below.
         try await fetchContents(request, items)
@@ -65,7 +65,7 @@ extension UbiquityService {
         mounted[target.container.text]?.path(of: target.path) ?? ControlPath(bytes: target.path.bytes)
     }
 
-    private func claimItems(_ request: UbiquityControl.ClaimRequest) throws(ControlError) -> [ClaimItem] {
+    private func claimItems(_ request: UbiquityControl.ClaimRequest) async throws(ControlError) -> [ClaimItem] {
         var options = Set<ClaimOption>()
         for name in request.options {
             guard let option = ClaimOption(rawValue: name), option != .forUploading else {
@@ -84,7 +84,14 @@ extension UbiquityService {
                 throw ControlError(.usage, "\(item.path.typed)", "not in a container: coordination is not needed there")
             }
             let target = ClaimTarget(container: present.info.id, path: path)
-            result.append(ClaimItem(access, target, options: options.filter { $0.applies(to: access) }))
+            result.append(
+                ClaimItem(
+                    access,
+                    target,
+                    options: options.filter { $0.applies(to: access) },
+                    package: await present.engine.enclosingPackage(of: path)
+                )
+            )
         }
         for option in options where !result.contains(where: { $0.options.contains(option) }) {
             throw ControlError(.usage, "--option \(option.rawValue)", "it does not apply to what is asked for")
@@ -103,8 +110,8 @@ extension UbiquityService {
             guard !target.path.isRoot, let present = mounted[target.container.text] else { continue }
             do throws(EngineError) {
                 let status = try await present.engine.item(at: target.path)
-                // A folder's claim covers its list of entries, not what is in them.
-                guard status.kind == .file, [.dataless, .downloading].contains(status.state) else { continue }
+                // A folder's claim covers its list of entries, not what is in them; a package is its content.
+                guard status.kind != .folder, [.dataless, .downloading].contains(status.state) else { continue }
                 try await present.engine.download(target.path) { _ in }
             } catch {
                 throw ControlError("\(request.items[index].path.typed)", error)

@@ -94,9 +94,10 @@ extension Filesystem {
         _ newName: UnsafePointer<CChar>,
         _ flags: UInt32
     ) {
+        // Not EXDEV: `mv` would remove what is there, which resolves it, before it sees that it cannot write here.
+        if VersionTree.owns(newParent) { return request.fail(.readOnly) }
+        if VersionTree.owns(parent) { return renameVersion(request, parent, name, newParent, newName, flags) }
         request.answer { () throws(Errno) in
-            // `mv` copies what cannot be renamed.
-            guard !VersionTree.owns(parent), !VersionTree.owns(newParent) else { throw .crossDevice }
             let source = try node(parent)
             let target = try node(newParent)
             if isVersions(source, name) { throw .resourceBusy }

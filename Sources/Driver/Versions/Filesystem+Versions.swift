@@ -1,4 +1,5 @@
 import CFuse3
+import CLinux
 import Glibc
 import Replica
 import SystemPackage
@@ -54,6 +55,31 @@ extension Filesystem {
             },
             nothing: VersionListing(),
             resume: { result in request.attempt { () throws(Errno) in try then(try result.get()) } }
+        )
+    }
+
+    /// Accessing versions is like accessing contents (semantics section 4): listing and reading them waits for another's write claim.
+    private func afterClaims(
+        _ request: Request,
+        _ path: ItemPath,
+        mayWait: Bool = true,
+        then: @escaping @Sendable () throws(Errno) -> Void
+    ) {
+        guard host.claimsExist else { return request.attempt(then) }
+        deferrals.wait(
+            request,
+            begin: { completion in
+                host.openWaits(path: path, forWriting: false, mayWait: mayWait, threadID: request.thread) {
+                    completion($0.map { .failure($0) } ?? .success(()))
+                }
+            },
+            nothing: (),
+            resume: { result in
+                request.attempt { () throws(Errno) in
+                    try result.get()
+                    try then()
+                }
+            }
         )
     }
 
@@ -138,8 +164,10 @@ extension Filesystem {
                     reply(request, opened: .versionFolder(VersionFolderHandle(contents.entries(of: folder))))
                 }
             }
-            withListing(request, path) { [self] listing throws(Errno) in
-                reply(request, opened: .versionFolder(VersionFolderHandle(listing)))
+            afterClaims(request, path) { [self] () throws(Errno) in
+                withListing(request, path) { [self] listing throws(Errno) in
+                    reply(request, opened: .versionFolder(VersionFolderHandle(listing)))
+                }
             }
         }
     }
@@ -170,22 +198,26 @@ extension Filesystem {
             guard !Self.isWriting(flags) else { throw .readOnly }
             switch kind {
             case .version(let path, let version, _):
-                withVersion(request) { [host] completion in
-                    host.openVersion(
-                        path: path,
-                        revision: version.revision,
-                        threadID: request.thread,
-                        completion: completion
-                    )
+                afterClaims(request, path, mayWait: flags & O_NONBLOCK == 0) { [self] () throws(Errno) in
+                    withVersion(request) { [host] completion in
+                        host.openVersion(
+                            path: path,
+                            revision: version.revision,
+                            threadID: request.thread,
+                            completion: completion
+                        )
+                    }
                 }
             case .element(let package, let entry) where !entry.isFolder:
-                withVersion(request) { [host] completion in
-                    host.openPart(
-                        entry.part,
-                        of: package.version,
-                        threadID: request.thread,
-                        completion: completion
-                    )
+                afterClaims(request, package.path, mayWait: flags & O_NONBLOCK == 0) { [self] () throws(Errno) in
+                    withVersion(request) { [host] completion in
+                        host.openPart(
+                            entry.part,
+                            of: package.version,
+                            threadID: request.thread,
+                            completion: completion
+                        )
+                    }
                 }
             case .folder, .package, .element: throw .isDirectory
             }
@@ -226,27 +258,98 @@ extension Filesystem {
         if case .element(_, let entry) = try versions.kind(id) { entry.element.extended } else { [:] }
     }
 
+    // MARK: Removing and bringing back
+
     func unlinkVersion(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
-        request.answer { () throws(Errno) in try removeVersion(parent, name) }
+        request.attempt { () throws(Errno) in try removeVersion(request, parent, name) }
     }
 
     /// `rmdir` of a version of a package; of nothing else that is a folder here.
     func removeVersionFolder(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) {
-        request.answer { () throws(Errno) in try removeVersion(parent, name) }
+        request.attempt { () throws(Errno) in try removeVersion(request, parent, name) }
     }
 
-    private func removeVersion(_ parent: fuse_ino_t, _ name: UnsafePointer<CChar>) throws(Errno) {
+    private func removeVersion(
+        _ request: Request,
+        _ parent: fuse_ino_t,
+        _ name: UnsafePointer<CChar>
+    ) throws(Errno) {
         let itemName = try self.name(name)
         guard case .folder(let path) = try versions.kind(parent) else {
             let (package, folder) = try packageFolder(parent)
             guard let element = package.contents?[folder.appending(itemName)] else { throw .noSuchFileOrDirectory }
-            return versions.retire(.element(of: package, element))
+            versions.retire(.element(of: package, element))
+            return request.succeed()
         }
         // The kernel has looked it up just before, and sees to it that a folder is removed as one.
         guard let kind = versions.version(of: path, named: itemName), let version = kind.version else {
             throw .readOnly
         }
-        if let error = host.removeVersion(path: path, revision: version.revision) { throw error }
-        versions.retire(kind)
+        change(request, .remove, kind, version, of: path)
+    }
+
+    /// `mv` of an entry. Over the item whose version it is it brings it back; so does that of a package's into the package, which is what `mv`
+    /// makes of "over" a folder. Anything else is copied by `mv`, which then removes the entry.
+    ///
+    /// What the kernel believes of the target's name after that, that it is the entry, is taken back at once.
+    func renameVersion(
+        _ request: Request,
+        _ parent: fuse_ino_t,
+        _ name: UnsafePointer<CChar>,
+        _ newParent: fuse_ino_t,
+        _ newName: UnsafePointer<CChar>,
+        _ flags: UInt32
+    ) {
+        request.attempt { () throws(Errno) in
+            guard case .folder(let path) = try versions.kind(parent) else { throw .crossDevice }
+            let itemName = try self.name(name)
+            let targetName = try self.name(newName)
+            let target = try node(newParent)
+            guard let kind = versions.version(of: path, named: itemName), let version = kind.version,
+                let folder = self.path(of: target)
+            else { throw .crossDevice }
+            switch kind {
+            case .version:
+                guard folder.appending(targetName) == path else { throw .crossDevice }
+                guard flags & UInt32(CLINUX_RENAME_NOREPLACE) == 0 else { throw .fileExists }
+            case .package:
+                guard folder == path, targetName == itemName else { throw .crossDevice }
+            case .folder, .element: throw .crossDevice
+            }
+            guard flags & ~UInt32(CLINUX_RENAME_NOREPLACE) == 0 else { throw .invalidArgument }
+            try requireAccess(request, target, W_OK | X_OK)
+            change(request, .bringBack, kind, version, of: path) { [notices] in
+                notices.push(.entry(folder: target.id, name: targetName))
+            }
+        }
+    }
+
+    /// - Parameter done: runs when the kernel was told that it is done.
+    private func change(
+        _ request: Request,
+        _ change: VersionChange,
+        _ kind: VersionTree.Kind,
+        _ version: ItemVersion,
+        of path: ItemPath,
+        done: @escaping @Sendable () -> Void = {}
+    ) {
+        deferrals.wait(
+            request,
+            begin: { completion in
+                host.changeVersion(change, path: path, version: version, threadID: request.thread) {
+                    completion($0.map { .failure($0) } ?? .success(()))
+                }
+                return ContentRequest(cancel: {})
+            },
+            nothing: (),
+            resume: { [versions] result in
+                request.attempt { () throws(Errno) in
+                    try result.get()
+                    versions.retire(kind)
+                    request.succeed()
+                    done()
+                }
+            }
+        )
     }
 }

@@ -62,6 +62,13 @@ extension ContainerEngine {
         }
     }
 
+    /// The package that an item is or lies in, whether or not the item is there.
+    package func enclosingPackage(of path: ItemPath) -> ItemPath? {
+        if let above = (try? package(on: path)) ?? nil { return above }
+        guard let item = try? resolve(path), item.state.kind == .package else { return nil }
+        return item.path
+    }
+
     /// A package on the way to a path: what lies in it is no item, so that what is asked of it is asked of the package.
     private func package(on path: ItemPath) throws -> ItemPath? {
         for count in 1..<max(1, path.names.count) where populator.packages.maybePackage(path.names[count - 1]) {

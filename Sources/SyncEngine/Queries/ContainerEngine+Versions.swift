@@ -1,3 +1,4 @@
+import CLinux
 import CloudClient
 import Driver
 import EngineCore
@@ -12,6 +13,54 @@ package final class OwnedFile: Sendable {
     private let owned: OwnedDescriptor
     package var descriptor: Int32 { owned.raw }
     init(_ owned: consuming OwnedDescriptor) { self.owned = owned }
+}
+
+/// What a file has besides its bytes, for one that is made anew of them.
+struct FileLooks: Sendable {
+    private var mode: mode_t = 0o644
+    private var modified: timespec?
+    private var extended: [[UInt8]: [UInt8]] = [:]
+
+    /// A version has a time of its own; the rest is the item's.
+    init(_ version: ItemVersion, of item: RemoteItem?) {
+        let parts = version.modified.parts
+        modified = timespec(tv_sec: Int(parts.seconds), tv_nsec: Int(parts.nanoseconds))
+        guard let item else { return }
+        mode = mode_t(item.attributes.mode)
+        extended = item.attributes.extended
+    }
+
+    /// Those of an open file.
+    init(of descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return }
+        mode = status.st_mode & 0o777
+        modified = status.st_mtim
+    }
+
+    /// - Returns: 0, or the errno.
+    func apply(to descriptor: Int32) -> Int32 {
+        for (name, value) in extended {
+            let set = value.withUnsafeBytes { value in
+                (name + [0]).withUnsafeBytes {
+                    clinux_xattr_set(
+                        descriptor,
+                        $0.baseAddress?.assumingMemoryBound(to: CChar.self),
+                        value.baseAddress,
+                        value.count,
+                        0
+                    )
+                }
+            }
+            guard set >= 0 else { return -set }
+        }
+        guard fchmod(descriptor, mode) == 0 else { return errno }
+        guard let modified else { return 0 }
+        // Of the two the first is the time of access: now.
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return futimens(descriptor, [now, modified]) == 0 ? 0 : errno
+    }
 }
 
 /// Versions: listing them, reading them, bringing them back, resolving conflicts; and what was deleted.
@@ -30,6 +79,7 @@ extension ContainerEngine {
             throw .refused("\(path): only files and packages have versions")
         }
         guard let row = item.row else { return [] }
+        try requireOnline()
         do { return try await cloud.versions(container.id, item: row.id) } catch { throw translate(error) }
     }
 
@@ -58,6 +108,7 @@ extension ContainerEngine {
 
     /// Fetches a version into an unnamed file beside the tree.
     private func fetchVersion(_ version: ItemVersion) async throws(FillError) -> OwnedDescriptor {
+        if let obstacle { throw .cloud(.offline(obstacle)) }
         let manifest = try await downloader.manifest(of: version.content, size: version.size)
         let staged = try await unnamedFile()
         try await fetch(ChunkIndex(manifest).entries, of: version, size: version.size, into: staged)
@@ -138,12 +189,18 @@ extension ContainerEngine {
         try await write(
             OwnedFile(content),
             as: try freeName(name.labelled(version.device), in: folder),
-            in: folder
+            in: folder,
+            with: FileLooks(version, of: item.remote)
         )
     }
 
     /// Makes a new file through the mount, as a program would: it is then sent like any other.
-    private func write(_ source: OwnedFile, as name: Name, in folder: ItemPath) async throws(EngineError) {
+    private func write(
+        _ source: OwnedFile,
+        as name: Name,
+        in folder: ItemPath,
+        with looks: FileLooks
+    ) async throws(EngineError) {
         guard let mount else { throw .failed("not mounted") }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + folder.appending(name).bytes + [0]
         let status = try? await BlockingPool.shared.run { () -> Int32 in
@@ -155,7 +212,8 @@ extension ContainerEngine {
             }
             guard made >= 0 else { return errno }
             let output = OwnedDescriptor(made)
-            let failure = Self.copy(from: source.descriptor, to: output.raw)
+            var failure = Self.copy(from: source.descriptor, to: output.raw)
+            if failure == 0 { failure = looks.apply(to: output.raw) }
             // Nobody takes a part of it for all.
             if failure != 0 { Self.remove(full) }
             return failure
@@ -170,7 +228,8 @@ extension ContainerEngine {
         var folder = folderForOrphans(of: lastParent)
         while true {
             do throws(EngineError) {
-                return try await write(file, as: try freeName(name, in: folder), in: folder)
+                let looks = FileLooks(of: file.descriptor)
+                return try await write(file, as: try freeName(name, in: folder), in: folder, with: looks)
             } catch {
                 guard !folder.isRoot else {
                     return logger.error(
@@ -238,6 +297,7 @@ extension ContainerEngine {
     // MARK: Deleted
 
     package func deleted() async throws(EngineError) -> [DeletedItem] {
+        try requireOnline()
         do { return try await cloud.deleted(container.id) } catch { throw translate(error) }
     }
 
@@ -272,7 +332,11 @@ extension ContainerEngine {
         handle(.remoteChanged)
     }
 
+    /// At once, where it is known that the server is not to be reached, or not wanted to be.
+    func requireOnline() throws(EngineError) { if let obstacle { throw .offline(obstacle) } }
+
     private func commit(_ path: ItemPath, _ item: ItemID, _ action: ItemOperation.Action) async throws(EngineError) {
+        try requireOnline()
         let operation = ItemOperation(id: .made(at: wallClock), item: item, action: action)
         let answer: CommitAnswer
         do {
@@ -330,22 +394,23 @@ extension ContainerEngine {
             case .symlink, .other: return .success(VersionListing())
             }
             guard let row = item.row else { return .success(VersionListing(kind: kind)) }
+            // Without the server the losers are known all the same.
+            let known = VersionListing(kind: kind, versions: item.remote?.conflicts ?? [])
+            guard obstacle == nil else { return .success(known) }
             do throws(CloudError) {
                 let versions = try await cloud.versions(container.id, item: row.id)
                 return .success(VersionListing(kind: kind, versions: versions.filter { $0.kind != .current }))
             } catch {
                 switch error {
-                // Without the server the losers are known all the same.
                 case .offline, .stalled:
-                    return .success(VersionListing(kind: kind, versions: item.remote?.conflicts ?? []))
+                    return .success(known)
                 case .revoked, .unauthorized, .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .wrongServer,
                     .malformed, .cancelled:
                     return .failure(FillError.cloud(error).errno)
                 }
             }
         } catch {
-            if case .notFound = error { return .failure(.noSuchFileOrDirectory) }
-            return .failure(.ioError)
+            return .failure(error.errno)
         }
     }
 
@@ -373,29 +438,49 @@ extension ContainerEngine {
                 return .failure(error.errno)
             }
         } catch {
-            switch error {
-            case .notFound: return .failure(.noSuchFileOrDirectory)
-            case .offline: return .failure(.networkDown)
-            case .stalled: return .failure(.timedOut)
-            case .noSpace: return .failure(.noSpace)
-            case .timedOut, .busy, .refused, .failed, .itemsInError, .signedOut: return .failure(.ioError)
-            }
+            return .failure(error.errno)
         }
     }
 
-    /// `rm` of an entry: a conflict is resolved, a saved version goes.
-    func removeVersion(path: ItemPath, revision: RevisionID) async {
+    /// `rm` of an entry, or `mv` of it over its item. Called while the kernel holds the item's folder: nothing here waits for the mount.
+    /// - Returns: what the program sees if it is not done.
+    func changeVersion(_ change: VersionChange, path: ItemPath, version: ItemVersion) async -> Errno? {
         do throws(EngineError) {
             let row = try syncedRow(path)
-            let remote = try? replica.database.remote(row.id)
-            let isConflict = remote?.conflicts.contains { $0.revision == revision } ?? false
-            let action: ItemOperation.Action =
-                isConflict
-                ? .resolve(versions: [revision], winner: nil, base: remote?.content.revision)
-                : .discard(versions: [revision])
-            try await commit(path, row.id, action)
+            let base = remoteRevision(of: row.id)
+            let revision = version.revision
+            switch (change, version.kind) {
+            case (.remove, .conflict):
+                try await commit(path, row.id, .resolve(versions: [revision], winner: nil, base: base))
+            case (.remove, .saved), (.remove, .current):
+                try await commit(path, row.id, .discard(versions: [revision]))
+            case (.bringBack, .conflict):
+                try await commit(path, row.id, .resolve(versions: [revision], winner: revision, base: base))
+            case (.bringBack, .saved), (.bringBack, .current):
+                let now = wallClock
+                try await commit(path, row.id, .restore(version: revision, as: .made(at: now), base: base, edited: now))
+                // It is in the file now. Where this does not come through there is one saved version more.
+                try? await commit(path, row.id, .discard(versions: [revision]))
+            }
+            return nil
         } catch {
-            logger.warning("a version is not removed", metadata: ["path": "\(path)", "why": "\(error)"])
+            logger.info("a version is not changed", metadata: ["path": "\(path)", "why": "\(error)"])
+            return error.errno
+        }
+    }
+}
+
+extension EngineError {
+    /// What a program sees (semantics section 12).
+    fileprivate var errno: Errno {
+        switch self {
+        case .notFound: .noSuchFileOrDirectory
+        case .offline: .networkDown
+        case .stalled, .timedOut: .timedOut
+        case .noSpace: .noSpace
+        case .busy: .resourceBusy
+        case .refused, .signedOut: .permissionDenied
+        case .failed, .itemsInError: .ioError
         }
     }
 }

@@ -66,6 +66,8 @@ package final class ContentFiller: Sendable {
         var arrivals: UInt64 = 0
         /// Why nothing can be fetched at the moment.
         var obstacle: FillError?
+        /// It is that the server is not reached, which may be over at any moment.
+        var isUnreachable = false
         /// Nothing will be fetched any more.
         var isSignedOut = false
 
@@ -86,6 +88,8 @@ package final class ContentFiller: Sendable {
     let missed: @Sendable (PlaceholderFile, Place) -> Void
     /// Tells it that more of some file is here.
     let grew: @Sendable () -> Void
+    /// Tells it that somebody waits for the server, which is not reached.
+    let wanted: @Sendable () -> Void
 
     init(
         downloader: Downloader,
@@ -95,7 +99,8 @@ package final class ContentFiller: Sendable {
         logger: Logger,
         becameWhole: @escaping @Sendable (PlaceholderFile, LocalState) -> Void,
         missed: @escaping @Sendable (PlaceholderFile, Place) -> Void,
-        grew: @escaping @Sendable () -> Void
+        grew: @escaping @Sendable () -> Void,
+        wanted: @escaping @Sendable () -> Void
     ) {
         self.downloader = downloader
         self.replica = replica
@@ -105,6 +110,7 @@ package final class ContentFiller: Sendable {
         self.becameWhole = becameWhole
         self.missed = missed
         self.grew = grew
+        self.wanted = wanted
     }
 
     // MARK: The driver's side
@@ -165,13 +171,13 @@ package final class ContentFiller: Sendable {
         }
         let id = ObjectIdentifier(file)
         let (number, start): (Result<UInt64, FillError>, Bool) = state.withLock { state in
-            if let obstacle = state.obstacle { return (.failure(obstacle), false) }
+            if let obstacle = state.obstacle, !state.isUnreachable { return (.failure(obstacle), false) }
             state.nextWaiter += 1
             var entry = state.files[id] ?? FileState(file: file)
             entry.waiters[state.nextWaiter] = waiter
             noteRead(&entry, range)
-            let start = !entry.isPumping
-            entry.isPumping = true
+            let start = !entry.isPumping && state.obstacle == nil
+            if start { entry.isPumping = true }
             state.files[id] = entry
             return (.success(state.nextWaiter), start)
         }
@@ -180,10 +186,32 @@ package final class ContentFiller: Sendable {
             completion(obstacle)
             return ContentRequest(cancel: {})
         case .success(let number):
-            if start { startPump(file) }
+            if start {
+                startPump(file)
+            } else {
+                waitForConnection(number, of: id)
+            }
             restMayFollow(of: file)
             return ContentRequest { [weak self] in self?.cancel(number, of: id) }
         }
+    }
+
+    /// While the server is not reached nobody waits for long; but it may be back, and nobody have asked since.
+    private func waitForConnection(_ number: UInt64, of id: ObjectIdentifier) {
+        guard state.withLock({ $0.isUnreachable && $0.obstacle != nil }) else { return }
+        wanted()
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.patienceForConnection)
+            self?.giveUp(number, of: id)
+        }
+    }
+
+    private func giveUp(_ number: UInt64, of id: ObjectIdentifier) {
+        let (waiter, obstacle): (Waiter?, FillError?) = state.withLock { state in
+            guard let obstacle = state.obstacle else { return (nil, nil) }
+            return (state.files[id]?.waiters.removeValue(forKey: number), obstacle)
+        }
+        waiter?.completion(obstacle)
     }
 
     private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
@@ -329,15 +357,30 @@ package final class ContentFiller: Sendable {
         for (file, state) in try finished?.get() ?? [] { becameWhole(file, state) }
     }
 
-    func setOffline(_ offline: Bool) { setObstacle(offline ? Self.switchedOff : nil) }
+    /// The user wants nothing from the cloud.
+    func switchOff() { setObstacle(.cloud(.offline("this device was switched offline"))) }
+
+    /// Nothing comes for now, for that reason. Called again after each attempt that fails: whoever has waited for it is told.
+    func becameUnreachable(_ why: String) { setObstacle(.cloud(.offline(why)), isPassing: true) }
+
+    func becameReachable() {
+        setObstacle(nil)
+        let waiting: [PlaceholderFile] = state.withLock { state in
+            let idle = state.files.filter { !$0.value.isPumping && !$0.value.waiters.isEmpty }
+            for id in idle.keys { state.files[id]?.isPumping = true }
+            return idle.values.map(\.file)
+        }
+        for file in waiting { startPump(file) }
+    }
 
     /// Nothing is fetched any more: EACCES.
     func signOut() { setObstacle(Self.signedOut, isLasting: true) }
 
-    private func setObstacle(_ obstacle: FillError?, isLasting: Bool = false) {
+    private func setObstacle(_ obstacle: FillError?, isPassing: Bool = false, isLasting: Bool = false) {
         let waiting: [Waiter] = state.withLock { state in
             guard !state.isSignedOut else { return [] }
             state.isSignedOut = isLasting
+            state.isUnreachable = isPassing
             state.obstacle = obstacle
             guard obstacle != nil else { return [] }
             var waiting = [Waiter]()
@@ -350,7 +393,7 @@ package final class ContentFiller: Sendable {
         for waiter in waiting { waiter.completion(obstacle) }
     }
 
-    private static let switchedOff = FillError.cloud(.offline("this device was switched offline"))
+    private static let patienceForConnection = Duration.seconds(1)
     private static let signedOut = FillError.cloud(.unauthorized("this device was signed out"))
 
     /// Content that was only announced has reached the cloud, or never will: whoever waits for it is told.
