@@ -3,8 +3,8 @@ import Foundation
 import Glibc
 import Replica
 import Synchronization
-import TestSupport
 import SystemPackage
+import TestSupport
 import Testing
 import UbiquityModel
 

@@ -35,6 +35,28 @@ import UbiquityModel
         #expect(core.connection == .connecting)
     }
 
+    @Test
+    func `who wants something of a server that is not reached makes the next attempt sooner, and not more of them`() {
+        var core = liveCore()
+        var now = Instant.start
+        for _ in 0..<8 {
+            _ = core.handle(.connectionLost(jitter: 1), at: now)
+            now = now + .seconds(31)
+            _ = core.handle(.timer, at: now)
+            #expect(core.connection == .connecting)
+        }
+        _ = core.handle(.connectionLost(jitter: 1), at: now)
+        let soon = now + .milliseconds(200)
+        #expect(core.handle(.connectionWanted, at: now) == [.setTimer(soon)])
+        #expect(core.handle(.connectionWanted, at: now + .milliseconds(100)) == [])
+        #expect(core.connection == .waiting(until: soon))
+        let long = now + .seconds(5)
+        _ = core.handle(.timer, at: soon)
+        _ = core.handle(.connectionLost(jitter: 1), at: soon)
+        #expect(core.handle(.connectionWanted, at: long) == [.setTimer(long)])
+        #expect(core.handle(.timer, at: long).contains(.connect))
+    }
+
     @Test func `a transfer that ends before the pass that began it is not waited for`() {
         var core = liveCore()
         _ = core.handle(.changed(place, isOpen: false), at: .start)

