@@ -426,6 +426,16 @@ import Testing
             ],
             moreFaults: [.packages]
         ),
+        // A package changed places with a folder that was ignored: as an ordinary folder it was never looked into, and placeholders in it stood
+        // for what is but a saved version.
+        Story(
+            seed: 41_000_016_578,
+            steps: [
+                0, 1, 5, 7, 8, 9, 13, 14, 16, 20, 21, 23, 25, 27, 28, 30, 31, 32, 33, 34, 35, 39, 40, 41, 43, 48, 50, 51,
+                52, 53, 61, 64, 66, 67, 68, 70, 73, 84, 87, 88, 92,
+            ],
+            moreFaults: [.packages, .cases, .rules]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

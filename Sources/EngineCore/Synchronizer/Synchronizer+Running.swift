@@ -36,6 +36,7 @@ extension Synchronizer {
         }
         for place in changed { handle(.changed(place, isOpen: false)) }
         lookAtWhatLayInFormerFolders(pass)
+        lookAtFormerPackages(pass)
         lookAtWhatWasIgnored(pass)
         handle(.passEnded(verdicts))
         if !gone.isEmpty { handle(.pendingLoaded(gone, isLast: false)) }
@@ -94,6 +95,17 @@ extension Synchronizer {
             else { continue }
             let lay = (try? device.syncedSubtree(of: candidate.id)) ?? []
             if !lay.isEmpty { handle(.pendingLoaded(lay.map(\.id), isLast: false)) }
+        }
+    }
+
+    /// A package goes on as another folder, under the name that it had. What it was until now, a backup perhaps that some program leaves, is a plain
+    /// folder where it lies, now that the row has gone from it: nobody tells of that, and dataless files in it have nothing else to stand for.
+    private func lookAtFormerPackages(_ pass: Pass) {
+        for candidate in pass.all where candidate.synced?.content.kind == .package {
+            guard candidate.verdict == .done || candidate.verdict == .sent, let former = candidate.formerKey,
+                former != candidate.synced?.local?.key, let place = device.place(ofFolder: former)
+            else { continue }
+            handle(.changed(place, isOpen: false))
         }
     }
 
