@@ -74,13 +74,13 @@ package protocol DriverHost: AnyObject, Sendable {
     /// What `.versions/PATH` shows; answered exactly once.
     func versions(of path: ItemPath, completion: @escaping @Sendable (Result<VersionListing, Errno>) -> Void)
     /// A read-only descriptor of the whole content for a thread, which the driver closes; answered exactly once. ENODATA for a program
-    /// that may not fetch content.
+    /// that may not fetch content. What is called off is fetched no further.
     func openVersion(
         path: ItemPath,
         revision: RevisionID,
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    )
+    ) -> ContentRequest
     /// What a version of a package is made of; answered exactly once.
     func packageIndex(of version: ItemVersion, completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void)
     /// As `openVersion`, of a file in a version of a package.
@@ -90,7 +90,7 @@ package protocol DriverHost: AnyObject, Sendable {
         of version: ItemVersion,
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    )
+    ) -> ContentRequest
     /// `rm` of an entry of `.versions`, or `mv` of one over its item; answered exactly once, when the cloud has taken it or will not. EBUSY
     /// against another party's claim on the item.
     func changeVersion(

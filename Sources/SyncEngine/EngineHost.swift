@@ -255,9 +255,20 @@ package final class EngineHost: Sendable {
         path: ItemPath,
         revision: RevisionID,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    ) {
-        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noSuchFileOrDirectory)) }
-        Task { completion(await engine.openVersion(path: path, revision: revision)) }
+    ) -> ContentRequest {
+        answer(completion) { await $0.openVersion(path: path, revision: revision) }
+    }
+
+    private func answer(
+        _ completion: @escaping @Sendable (Result<Int32, Errno>) -> Void,
+        _ ask: @escaping @Sendable (ContainerEngine) async -> Result<Int32, Errno>
+    ) -> ContentRequest {
+        guard let engine = state.withLock({ $0.engine }) else {
+            completion(.failure(.noSuchFileOrDirectory))
+            return ContentRequest(cancel: {})
+        }
+        let task = Task { completion(await ask(engine)) }
+        return ContentRequest { task.cancel() }
     }
 
     package func packageIndex(
@@ -272,9 +283,8 @@ package final class EngineHost: Sendable {
         _ part: Range<Int64>,
         of version: ItemVersion,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    ) {
-        guard let engine = state.withLock({ $0.engine }) else { return completion(.failure(.noSuchFileOrDirectory)) }
-        Task { completion(await engine.openPart(part, of: version)) }
+    ) -> ContentRequest {
+        answer(completion) { await $0.openPart(part, of: version) }
     }
 
     package func changeVersion(

@@ -203,6 +203,11 @@ extension DriverTests {
                     state.listings[ItemPath([Mounted.name("note.txt")])] = VersionListing(versions: [version])
                 }
                 let entry = m.path(".versions/note.txt/2026-11-21T10:15:02.123Z b conflict.txt")
+                m.host.state.withLock { $0.stalledVersions = [revision] }
+                #expect(throws: (any Error).self) { try succeed("timeout", "-s", "INT", "0.2", "cat", entry) }
+                try eventually("nobody fetches it any more") {
+                    m.host.state.withLock { $0.calledOffVersions } == [revision]
+                }
                 try succeed("mv", entry, m.path("note.txt"))
                 #expect(m.host.state.withLock { $0.returnedVersions } == [revision])
                 #expect(m.host.state.withLock { $0.deleted }.isEmpty)

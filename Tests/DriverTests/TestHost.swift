@@ -45,6 +45,9 @@ final class TestHost: DriverHost {
         var listings: [ItemPath: VersionListing] = [:]
         var removedVersions: [RevisionID] = []
         var returnedVersions: [RevisionID] = []
+        /// Their content never comes; of which of them that was called off.
+        var stalledVersions: Set<RevisionID> = []
+        var calledOffVersions: [RevisionID] = []
         /// Why none can be changed.
         var versionFailure: Errno?
         var packageIndexes: [RevisionID: PackageIndex] = [:]
@@ -191,8 +194,12 @@ final class TestHost: DriverHost {
         revision: RevisionID,
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    ) {
+    ) -> ContentRequest {
+        guard !state.withLock({ $0.stalledVersions.contains(revision) }) else {
+            return ContentRequest { [self] in state.withLock { $0.calledOffVersions.append(revision) } }
+        }
         deliver(state.withLock { $0.contents[revision] }, completion)
+        return ContentRequest(cancel: {})
     }
 
     private func deliver(_ content: [UInt8]?, _ completion: @escaping @Sendable (Result<Int32, Errno>) -> Void) {
@@ -220,9 +227,10 @@ final class TestHost: DriverHost {
         of version: ItemVersion,
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    ) {
+    ) -> ContentRequest {
         let content = state.withLock { $0.contents[version.revision] }
         deliver(content.map { Array($0[Int(part.lowerBound)..<Int(part.upperBound)]) }, completion)
+        return ContentRequest(cancel: {})
     }
 
     func changeVersion(

@@ -161,11 +161,14 @@ final class ServiceHost: DriverHost {
         revision: RevisionID,
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    ) {
+    ) -> ContentRequest {
+        let content = GatedContent()
         gate.judge(threadID) { [engine] isAllowed in
             guard isAllowed else { return completion(.failure(.noData)) }
-            engine.openVersion(path: path, revision: revision, completion: completion)
+            let asked = content.proceed { engine.openVersion(path: path, revision: revision, completion: completion) }
+            if !asked { completion(.failure(.interrupted)) }
         }
+        return ContentRequest { content.cancel() }
     }
 
     func packageIndex(of version: ItemVersion, completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void) {
@@ -177,11 +180,14 @@ final class ServiceHost: DriverHost {
         of version: ItemVersion,
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
-    ) {
+    ) -> ContentRequest {
+        let content = GatedContent()
         gate.judge(threadID) { [engine] isAllowed in
             guard isAllowed else { return completion(.failure(.noData)) }
-            engine.openPart(part, of: version, completion: completion)
+            let asked = content.proceed { engine.openPart(part, of: version, completion: completion) }
+            if !asked { completion(.failure(.interrupted)) }
         }
+        return ContentRequest { content.cancel() }
     }
 
     func changeVersion(

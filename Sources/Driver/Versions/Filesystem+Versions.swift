@@ -227,13 +227,13 @@ extension Filesystem {
     /// Asks the host for a content, and answers with a handle on it.
     private func withVersion(
         _ request: Request,
-        _ ask: (@escaping @Sendable (Result<Int32, Errno>) -> Void) -> Void
+        _ ask: (@escaping @Sendable (Result<Int32, Errno>) -> Void) -> ContentRequest
     ) {
         deferrals.wait(
             request,
             begin: { completion in
+                // Nobody takes what comes after the end of the wait: then it is closed at once.
                 ask { result in completion(result.map { SharedDescriptor($0) }) }
-                return ContentRequest(cancel: {})
             },
             nothing: nil,
             resume: { [self] (result: Result<SharedDescriptor?, Errno>) in

@@ -22,7 +22,10 @@ extension ContainerEngine {
     // MARK: `.versions`
 
     func packageIndex(of version: ItemVersion) async -> Result<PackageIndex, Errno> {
-        do throws(FillError) { return .success(try await packageIndex(of: content(of: version))) } catch {
+        do throws(FillError) {
+            try requireCloud()
+            return .success(try await packageIndex(of: content(of: version)))
+        } catch {
             return .failure(error.errno)
         }
     }

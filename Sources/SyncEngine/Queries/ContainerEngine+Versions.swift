@@ -108,7 +108,7 @@ extension ContainerEngine {
 
     /// Fetches a version into an unnamed file beside the tree.
     private func fetchVersion(_ version: ItemVersion) async throws(FillError) -> OwnedDescriptor {
-        if let obstacle { throw .cloud(.offline(obstacle)) }
+        try requireCloud()
         let manifest = try await downloader.manifest(of: version.content, size: version.size)
         let staged = try await unnamedFile()
         try await fetch(ChunkIndex(manifest).entries, of: version, size: version.size, into: staged)
@@ -138,6 +138,7 @@ extension ContainerEngine {
         size: Int64,
         into destination: some ContentDestination
     ) async throws(FillError) {
+        try requireCloud()
         let token = meter.begin(.root, path: version.name.description, direction: .download, total: size)
         defer { meter.end(token) }
         try await downloader.fetch(entries, into: destination, token: token, written: {})
@@ -333,7 +334,9 @@ extension ContainerEngine {
     }
 
     /// At once, where it is known that the server is not to be reached, or not wanted to be.
-    func requireOnline() throws(EngineError) { if let obstacle { throw .offline(obstacle) } }
+    private func requireOnline() throws(EngineError) { if let obstacle { throw .offline(obstacle) } }
+
+    func requireCloud() throws(FillError) { if let obstacle { throw .cloud(.offline(obstacle)) } }
 
     private func commit(_ path: ItemPath, _ item: ItemID, _ action: ItemOperation.Action) async throws(EngineError) {
         try requireOnline()
