@@ -213,6 +213,7 @@ final class History {
         body()
         // It lets go of the service.
         strace.send(SIGINT)
-        _ = try strace.wait(.seconds(20))
+        // Not before the disk lets go of the service's threads.
+        _ = try strace.wait(.seconds(60))
     }
 }
