@@ -1,3 +1,4 @@
+import SystemPackage
 package import UbiquityModel
 
 /// Why the engine could not do what it was asked, in the cases that the command line tells apart.
@@ -27,6 +28,21 @@ extension EngineError: CustomStringConvertible {
         case .itemsInError(let items): items.joined(separator: "; ")
         case .signedOut: "signed out; sign in again to get your documents back"
         case .noSpace: "no space left on this device"
+        }
+    }
+}
+
+extension EngineError {
+    /// What a program sees (semantics section 12).
+    var errno: Errno {
+        switch self {
+        case .notFound: .noSuchFileOrDirectory
+        case .offline: .networkDown
+        case .stalled, .timedOut: .timedOut
+        case .noSpace: .noSpace
+        case .busy: .resourceBusy
+        case .refused, .signedOut: .permissionDenied
+        case .failed, .itemsInError: .ioError
         }
     }
 }

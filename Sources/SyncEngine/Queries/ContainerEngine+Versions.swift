@@ -1,4 +1,3 @@
-import CLinux
 import CloudClient
 import Driver
 import EngineCore
@@ -13,54 +12,6 @@ package final class OwnedFile: Sendable {
     private let owned: OwnedDescriptor
     package var descriptor: Int32 { owned.raw }
     init(_ owned: consuming OwnedDescriptor) { self.owned = owned }
-}
-
-/// What a file has besides its bytes, for one that is made anew of them.
-struct FileLooks: Sendable {
-    private var mode: mode_t = 0o644
-    private var modified: timespec?
-    private var extended: [[UInt8]: [UInt8]] = [:]
-
-    /// A version has a time of its own; the rest is the item's.
-    init(_ version: ItemVersion, of item: RemoteItem?) {
-        let parts = version.modified.parts
-        modified = timespec(tv_sec: Int(parts.seconds), tv_nsec: Int(parts.nanoseconds))
-        guard let item else { return }
-        mode = mode_t(item.attributes.mode)
-        extended = item.attributes.extended
-    }
-
-    /// Those of an open file.
-    init(of descriptor: Int32) {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return }
-        mode = status.st_mode & 0o777
-        modified = status.st_mtim
-    }
-
-    /// - Returns: 0, or the errno.
-    func apply(to descriptor: Int32) -> Int32 {
-        for (name, value) in extended {
-            let set = value.withUnsafeBytes { value in
-                (name + [0]).withUnsafeBytes {
-                    clinux_xattr_set(
-                        descriptor,
-                        $0.baseAddress?.assumingMemoryBound(to: CChar.self),
-                        value.baseAddress,
-                        value.count,
-                        0
-                    )
-                }
-            }
-            guard set >= 0 else { return -set }
-        }
-        guard fchmod(descriptor, mode) == 0 else { return errno }
-        guard let modified else { return 0 }
-        // Of the two the first is the time of access: now.
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return futimens(descriptor, [now, modified]) == 0 ? 0 : errno
-    }
 }
 
 /// Versions: listing them, reading them, bringing them back, resolving conflicts; and what was deleted.
@@ -213,10 +164,9 @@ extension ContainerEngine {
             }
             guard made >= 0 else { return errno }
             let output = OwnedDescriptor(made)
-            var failure = Self.copy(from: source.descriptor, to: output.raw)
-            if failure == 0 { failure = looks.apply(to: output.raw) }
+            let failure = Self.copy(from: source.descriptor, to: output.raw)
             // Nobody takes a part of it for all.
-            if failure != 0 { Self.remove(full) }
+            if failure == 0 { looks.apply(to: output.raw) } else { Self.remove(full) }
             return failure
         }
         guard status == 0 else { throw .failed("\(name): cannot be written (\(status ?? EIO))") }
@@ -469,21 +419,6 @@ extension ContainerEngine {
         } catch {
             logger.info("a version is not changed", metadata: ["path": "\(path)", "why": "\(error)"])
             return error.errno
-        }
-    }
-}
-
-extension EngineError {
-    /// What a program sees (semantics section 12).
-    fileprivate var errno: Errno {
-        switch self {
-        case .notFound: .noSuchFileOrDirectory
-        case .offline: .networkDown
-        case .stalled, .timedOut: .timedOut
-        case .noSpace: .noSpace
-        case .busy: .resourceBusy
-        case .refused, .signedOut: .permissionDenied
-        case .failed, .itemsInError: .ioError
         }
     }
 }
