@@ -99,13 +99,21 @@ final class ServiceHost: DriverHost {
         threadID: Int32,
         completion: @escaping @Sendable (Errno?) -> Void
     ) -> ContentRequest {
+        gated(threadID, refused: completion) { [engine] in
+            engine.needContent(file, range: range, waitsForAuthor: waitsForAuthor, completion: completion)
+        }
+    }
+
+    /// Asks for content if the program may have it, and nobody has called that off before it was known.
+    private func gated(
+        _ threadID: Int32,
+        refused: @escaping @Sendable (Errno) -> Void,
+        _ ask: @escaping @Sendable () -> ContentRequest
+    ) -> ContentRequest {
         let content = GatedContent()
-        gate.judge(threadID) { [engine] isAllowed in
-            guard isAllowed else { return completion(.noData) }
-            let asked = content.proceed {
-                engine.needContent(file, range: range, waitsForAuthor: waitsForAuthor, completion: completion)
-            }
-            if !asked { completion(.interrupted) }
+        gate.judge(threadID) { isAllowed in
+            guard isAllowed else { return refused(.noData) }
+            if !content.proceed(ask) { refused(.interrupted) }
         }
         return ContentRequest { content.cancel() }
     }
@@ -162,13 +170,9 @@ final class ServiceHost: DriverHost {
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     ) -> ContentRequest {
-        let content = GatedContent()
-        gate.judge(threadID) { [engine] isAllowed in
-            guard isAllowed else { return completion(.failure(.noData)) }
-            let asked = content.proceed { engine.openVersion(path: path, revision: revision, completion: completion) }
-            if !asked { completion(.failure(.interrupted)) }
+        gated(threadID, refused: { completion(.failure($0)) }) { [engine] in
+            engine.openVersion(path: path, revision: revision, completion: completion)
         }
-        return ContentRequest { content.cancel() }
     }
 
     func packageIndex(of version: ItemVersion, completion: @escaping @Sendable (Result<PackageIndex, Errno>) -> Void) {
@@ -181,13 +185,9 @@ final class ServiceHost: DriverHost {
         threadID: Int32,
         completion: @escaping @Sendable (Result<Int32, Errno>) -> Void
     ) -> ContentRequest {
-        let content = GatedContent()
-        gate.judge(threadID) { [engine] isAllowed in
-            guard isAllowed else { return completion(.failure(.noData)) }
-            let asked = content.proceed { engine.openPart(part, of: version, completion: completion) }
-            if !asked { completion(.failure(.interrupted)) }
+        gated(threadID, refused: { completion(.failure($0)) }) { [engine] in
+            engine.openPart(part, of: version, completion: completion)
         }
-        return ContentRequest { content.cancel() }
     }
 
     func changeVersion(

@@ -27,25 +27,36 @@ extension Filesystem {
             let node = try node(id)
             let isWriting = Self.isWriting(flags)
             guard host.claimsExist, let path = path(of: node) else { return open(request, node, flags) }
-            deferrals.wait(
-                request,
-                begin: { completion in
-                    host.openWaits(
-                        path: path,
-                        forWriting: isWriting,
-                        mayWait: flags & O_NONBLOCK == 0,
-                        threadID: request.thread
-                    ) { completion($0.map { .failure($0) } ?? .success(())) }
-                },
-                nothing: (),
-                resume: { [self] result in
-                    request.attempt { () throws(Errno) in
-                        try result.get()
-                        open(request, node, flags)
-                    }
-                }
-            )
+            afterClaims(request, path, forWriting: isWriting, mayWait: flags & O_NONBLOCK == 0) { [self] in
+                open(request, node, flags)
+            }
         }
+    }
+
+    /// Goes on when nobody's explicit claim is in the way any more; at once where there are none.
+    func afterClaims(
+        _ request: Request,
+        _ path: ItemPath,
+        forWriting: Bool = false,
+        mayWait: Bool = true,
+        then: @escaping @Sendable () throws(Errno) -> Void
+    ) {
+        guard host.claimsExist else { return request.attempt(then) }
+        deferrals.wait(
+            request,
+            begin: { completion in
+                host.openWaits(path: path, forWriting: forWriting, mayWait: mayWait, threadID: request.thread) {
+                    completion($0.map { .failure($0) } ?? .success(()))
+                }
+            },
+            nothing: (),
+            resume: { result in
+                request.attempt { () throws(Errno) in
+                    try result.get()
+                    try then()
+                }
+            }
+        )
     }
 
     /// After claims. Answers now or later.

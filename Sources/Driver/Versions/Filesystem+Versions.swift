@@ -32,6 +32,8 @@ final class VersionFolderHandle: Sendable {
 
 /// `.versions`: read-only but for `rm` of a version. Nothing of the engine's goes through these folders, so here a lookup may wait.
 ///
+/// Accessing versions is like accessing contents (semantics section 4): listing and reading them waits for another's write claim.
+///
 /// A version of a package is a folder, and `rm -r` and `mv` take away what lies in it before they take it away itself. The former succeeds
 /// and does nothing, so that nobody can make half a version; the latter, `rmdir` of the version, with or without anything in it, is what
 /// resolves.
@@ -55,31 +57,6 @@ extension Filesystem {
             },
             nothing: VersionListing(),
             resume: { result in request.attempt { () throws(Errno) in try then(try result.get()) } }
-        )
-    }
-
-    /// Accessing versions is like accessing contents (semantics section 4): listing and reading them waits for another's write claim.
-    private func afterClaims(
-        _ request: Request,
-        _ path: ItemPath,
-        mayWait: Bool = true,
-        then: @escaping @Sendable () throws(Errno) -> Void
-    ) {
-        guard host.claimsExist else { return request.attempt(then) }
-        deferrals.wait(
-            request,
-            begin: { completion in
-                host.openWaits(path: path, forWriting: false, mayWait: mayWait, threadID: request.thread) {
-                    completion($0.map { .failure($0) } ?? .success(()))
-                }
-            },
-            nothing: (),
-            resume: { result in
-                request.attempt { () throws(Errno) in
-                    try result.get()
-                    try then()
-                }
-            }
         )
     }
 
