@@ -24,11 +24,13 @@ package struct DeletionGuard: Sendable {
     /// Whether a batch may be sent; if so it is counted.
     /// - Parameters:
     ///   - count: Deletions in the batch.
+    ///   - known: Deletions that are known of, with those of the batch: what is about to be sent counts as well.
     ///   - folder: What all of them are or lie below.
     ///   - total: Items in the container before these deletions.
     ///   - isRemoved: Whether a folder is gone.
     package mutating func judge(
         _ count: Int,
+        known: Int = 0,
         below folder: ItemPath,
         total: Int,
         at now: Instant,
@@ -38,7 +40,7 @@ package struct DeletionGuard: Sendable {
         if let until = confirmedUntil, now < until { return .admitted }
         recent.removeAll { now - $0.at > Self.window }
         let already = recent.reduce(0) { $0 + $1.count }
-        let sum = already + count
+        let sum = already + max(count, known)
         let before = total + already
         if before > Self.smallestContainer, sum * 2 > before { return .held(untilRemoved: nil) }
         if sum > Self.mostItems {

@@ -120,6 +120,10 @@ extension ContainerState: CommitStore {
 
     func revision(_ id: RevisionID) -> StoredRevision? { revisions[id] }
 
+    func hasHad(_ content: ContentID, _ item: ItemID) -> Bool {
+        revisions.values.contains { $0.item == item && $0.version.content == content }
+    }
+
     func holder(of place: Place) -> ItemID? {
         let folder = folders[place.parent]
         return info.isCaseInsensitive ? folder?.folded[place.name.folded] : folder?.names[place.name]

@@ -100,6 +100,8 @@ package final class DeletionLog: Sendable {
 
     package func entries() -> Set<Entry> { state.withLock { $0.entries } }
 
+    package var count: Int { state.withLock { $0.entries.count } }
+
     /// Keeps these entries only and writes the file anew (new file, fsync, rename). For the start, when nothing is
     /// appended: entries that the caller does not know of are dropped.
     package func compact(keeping kept: Set<Entry>) throws(Errno) {

@@ -71,6 +71,7 @@ package actor ContainerEngine {
     var lookedInto: (content: ContentID, chunks: PackageChunks)?
     /// When new files may come with their content again, after that has failed.
     var bringsAgain = Instant.start
+    private let gate = TransferGate()
     var syncCount = 0
     /// Packages of which files have become whole, by their revisions.
     var packagesToLookAt: Set<RevisionID> = []
@@ -104,8 +105,15 @@ package actor ContainerEngine {
         self.key = key
         let meter = TransferMeter()
         self.meter = meter
-        downloader = Downloader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
-        uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter)
+        downloader = Downloader(
+            container: container.id,
+            key: key,
+            cloud: cloud,
+            replica: replica,
+            meter: meter,
+            gate: gate
+        )
+        uploader = Uploader(container: container.id, key: key, cloud: cloud, replica: replica, meter: meter, gate: gate)
         let relay = WholeRelay()
         listing = FirstListing(patience: patience)
         let readAhead = ReadAhead(downloader: downloader, replica: replica, restraint: restraint, logger: logger)
@@ -204,7 +212,7 @@ package actor ContainerEngine {
             synchronizer.heldDeletions = try replica.database.held()
             tracker.sending = try replica.database.sending()
             try dropStrangeDeletions()
-            try synchronizer.scan(onlyFolders: wasClean)
+            try synchronizer.scan(isAfterCleanStop: wasClean)
             hasScanned = true
         } catch {
             throw .failed("the replica cannot be read: \(error)")
@@ -264,7 +272,14 @@ package actor ContainerEngine {
         guard !isSignedOut else { return }
         failedConnections = 0
         obstacle = offline ? "this device was switched offline" : nil
-        if offline { host.filler.switchOff() } else { host.filler.becameReachable() }
+        gate.set(closed: offline)
+        if offline {
+            host.filler.switchOff()
+            // They begin anew where they were, once that is wanted.
+            for task in transferTasks.values { task.cancel() }
+        } else {
+            host.filler.becameReachable()
+        }
         listing.setObstacle(offline ? .networkDown : nil)
         handle(.switched(offline: offline))
     }

@@ -40,7 +40,11 @@ enum Main {
         end(.usage)
     }
 
-    private static func end(_ status: ExitStatus) -> Never { exit(status.rawValue) }
+    private static func end(_ status: ExitStatus) -> Never {
+        guard Terminal.failure != 0, status == .done else { exit(status.rawValue) }
+        Terminal.complain("output: \(systemMessage(Terminal.failure))")
+        exit(ExitStatus.failed.rawValue)
+    }
 }
 
 /// Ends the program with a status, when everything has been said.

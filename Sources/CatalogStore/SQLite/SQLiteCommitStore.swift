@@ -49,6 +49,13 @@ struct SQLiteCommitStore: CommitStore {
         return try ItemRows.revision(row)
     }
 
+    func hasHad(_ content: ContentID, _ item: ItemID) throws -> Bool {
+        try db.exists(
+            "SELECT 1 FROM revisions WHERE container = ? AND content = ? AND item = ? LIMIT 1",
+            [.integer(container), .blob(content.bytes), .identifier(item)]
+        )
+    }
+
     func holder(of place: Place) throws -> ItemID? {
         let column = isCaseInsensitive ? "folded" : "name"
         let name = isCaseInsensitive ? place.name.folded.bytes : place.name.bytes

@@ -7,7 +7,13 @@ extension ItemOperation {
         let item = try ItemID(wire: wire.item, "the item's id")
         guard item != .root else { throw .contradiction("the root folder is never changed") }
         guard let action = wire.action else { throw .missing("what the operation does") }
-        self.init(id: id, item: item, action: try Action(wire: action, item: item))
+        self.init(
+            id: id,
+            item: item,
+            action: try Action(wire: action, item: item),
+            isUnwitnessed: wire.unwitnessed,
+            formerAttributes: wire.hasFormerAttributes ? try ItemAttributes(wire: wire.formerAttributes) : nil
+        )
     }
 }
 
@@ -120,6 +126,8 @@ extension WireOperation {
         id = operation.id.wire
         item = operation.item.wire
         action = OneOf_Action(operation.action)
+        unwitnessed = operation.isUnwitnessed
+        if let former = operation.formerAttributes { formerAttributes = WireAttributes(former) }
     }
 }
 

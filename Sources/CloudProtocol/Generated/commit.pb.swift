@@ -313,104 +313,129 @@ package nonisolated struct WireDiscard: Sendable {
   package init() {}
 }
 
-package nonisolated struct WireOperation: Sendable {
+package nonisolated struct WireOperation: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  package var id: Data = Data()
+  package var id: Data {
+    get {_storage._id}
+    set {_uniqueStorage()._id = newValue}
+  }
 
-  package var item: Data = Data()
+  package var item: Data {
+    get {_storage._item}
+    set {_uniqueStorage()._item = newValue}
+  }
 
-  package var action: WireOperation.OneOf_Action? = nil
+  package var action: OneOf_Action? {
+    get {return _storage._action}
+    set {_uniqueStorage()._action = newValue}
+  }
 
   package var create: WireCreate {
     get {
-      if case .create(let v)? = action {return v}
+      if case .create(let v)? = _storage._action {return v}
       return WireCreate()
     }
-    set {action = .create(newValue)}
+    set {_uniqueStorage()._action = .create(newValue)}
   }
 
   package var announce: WireAnnounce {
     get {
-      if case .announce(let v)? = action {return v}
+      if case .announce(let v)? = _storage._action {return v}
       return WireAnnounce()
     }
-    set {action = .announce(newValue)}
+    set {_uniqueStorage()._action = .announce(newValue)}
   }
 
   package var edit: WireEdit {
     get {
-      if case .edit(let v)? = action {return v}
+      if case .edit(let v)? = _storage._action {return v}
       return WireEdit()
     }
-    set {action = .edit(newValue)}
+    set {_uniqueStorage()._action = .edit(newValue)}
   }
 
   package var move: WireMove {
     get {
-      if case .move(let v)? = action {return v}
+      if case .move(let v)? = _storage._action {return v}
       return WireMove()
     }
-    set {action = .move(newValue)}
+    set {_uniqueStorage()._action = .move(newValue)}
   }
 
   package var setAttributes: WireSetAttributes {
     get {
-      if case .setAttributes(let v)? = action {return v}
+      if case .setAttributes(let v)? = _storage._action {return v}
       return WireSetAttributes()
     }
-    set {action = .setAttributes(newValue)}
+    set {_uniqueStorage()._action = .setAttributes(newValue)}
   }
 
   package var delete: WireDelete {
     get {
-      if case .delete(let v)? = action {return v}
+      if case .delete(let v)? = _storage._action {return v}
       return WireDelete()
     }
-    set {action = .delete(newValue)}
+    set {_uniqueStorage()._action = .delete(newValue)}
   }
 
   package var revive: WireRevive {
     get {
-      if case .revive(let v)? = action {return v}
+      if case .revive(let v)? = _storage._action {return v}
       return WireRevive()
     }
-    set {action = .revive(newValue)}
+    set {_uniqueStorage()._action = .revive(newValue)}
   }
 
   package var resolve: WireResolve {
     get {
-      if case .resolve(let v)? = action {return v}
+      if case .resolve(let v)? = _storage._action {return v}
       return WireResolve()
     }
-    set {action = .resolve(newValue)}
+    set {_uniqueStorage()._action = .resolve(newValue)}
   }
 
   package var restore: WireRestore {
     get {
-      if case .restore(let v)? = action {return v}
+      if case .restore(let v)? = _storage._action {return v}
       return WireRestore()
     }
-    set {action = .restore(newValue)}
+    set {_uniqueStorage()._action = .restore(newValue)}
   }
 
   package var undelete: WireUndelete {
     get {
-      if case .undelete(let v)? = action {return v}
+      if case .undelete(let v)? = _storage._action {return v}
       return WireUndelete()
     }
-    set {action = .undelete(newValue)}
+    set {_uniqueStorage()._action = .undelete(newValue)}
   }
 
   package var discard: WireDiscard {
     get {
-      if case .discard(let v)? = action {return v}
+      if case .discard(let v)? = _storage._action {return v}
       return WireDiscard()
     }
-    set {action = .discard(newValue)}
+    set {_uniqueStorage()._action = .discard(newValue)}
   }
+
+  /// of an edit: nobody saw it being made, it may be an old state that was restored
+  package var unwitnessed: Bool {
+    get {_storage._unwitnessed}
+    set {_uniqueStorage()._unwitnessed = newValue}
+  }
+
+  /// of an edit or set_attributes: as its author had seen them; what is as it was then is no change
+  package var formerAttributes: WireAttributes {
+    get {_storage._formerAttributes ?? WireAttributes()}
+    set {_uniqueStorage()._formerAttributes = newValue}
+  }
+  /// Returns true if `formerAttributes` has been explicitly set.
+  package var hasFormerAttributes: Bool {_storage._formerAttributes != nil}
+  /// Clears the value of `formerAttributes`. Subsequent reads from it will return its default value.
+  package mutating func clearFormerAttributes() {_uniqueStorage()._formerAttributes = nil}
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -430,6 +455,8 @@ package nonisolated struct WireOperation: Sendable {
   }
 
   package init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 /// One chunk as it is stored and sent: compressed with zstd if that pays.
@@ -1077,229 +1104,283 @@ nonisolated extension WireDiscard: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Operation"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}item\0\u{1}create\0\u{1}announce\0\u{1}edit\0\u{1}move\0\u{3}set_attributes\0\u{1}delete\0\u{1}revive\0\u{1}resolve\0\u{1}restore\0\u{1}undelete\0\u{1}discard\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}item\0\u{1}create\0\u{1}announce\0\u{1}edit\0\u{1}move\0\u{3}set_attributes\0\u{1}delete\0\u{1}revive\0\u{1}resolve\0\u{1}restore\0\u{1}undelete\0\u{1}discard\0\u{1}unwitnessed\0\u{3}former_attributes\0")
+
+  fileprivate class _StorageClass {
+    var _id: Data = Data()
+    var _item: Data = Data()
+    var _action: WireOperation.OneOf_Action?
+    var _unwitnessed: Bool = false
+    var _formerAttributes: WireAttributes? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _id = source._id
+      _item = source._item
+      _action = source._action
+      _unwitnessed = source._unwitnessed
+      _formerAttributes = source._formerAttributes
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularBytesField(value: &self.id) }()
-      case 2: try { try decoder.decodeSingularBytesField(value: &self.item) }()
-      case 3: try {
-        var v: WireCreate?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .create(let m) = current {v = m}
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularBytesField(value: &_storage._id) }()
+        case 2: try { try decoder.decodeSingularBytesField(value: &_storage._item) }()
+        case 3: try {
+          var v: WireCreate?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .create(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .create(v)
+          }
+        }()
+        case 4: try {
+          var v: WireAnnounce?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .announce(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .announce(v)
+          }
+        }()
+        case 5: try {
+          var v: WireEdit?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .edit(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .edit(v)
+          }
+        }()
+        case 6: try {
+          var v: WireMove?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .move(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .move(v)
+          }
+        }()
+        case 7: try {
+          var v: WireSetAttributes?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .setAttributes(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .setAttributes(v)
+          }
+        }()
+        case 8: try {
+          var v: WireDelete?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .delete(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .delete(v)
+          }
+        }()
+        case 9: try {
+          var v: WireRevive?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .revive(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .revive(v)
+          }
+        }()
+        case 10: try {
+          var v: WireResolve?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .resolve(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .resolve(v)
+          }
+        }()
+        case 11: try {
+          var v: WireRestore?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .restore(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .restore(v)
+          }
+        }()
+        case 12: try {
+          var v: WireUndelete?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .undelete(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .undelete(v)
+          }
+        }()
+        case 13: try {
+          var v: WireDiscard?
+          var hadOneofValue = false
+          if let current = _storage._action {
+            hadOneofValue = true
+            if case .discard(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._action = .discard(v)
+          }
+        }()
+        case 14: try { try decoder.decodeSingularBoolField(value: &_storage._unwitnessed) }()
+        case 15: try { try decoder.decodeSingularMessageField(value: &_storage._formerAttributes) }()
+        default: break
         }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .create(v)
-        }
-      }()
-      case 4: try {
-        var v: WireAnnounce?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .announce(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .announce(v)
-        }
-      }()
-      case 5: try {
-        var v: WireEdit?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .edit(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .edit(v)
-        }
-      }()
-      case 6: try {
-        var v: WireMove?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .move(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .move(v)
-        }
-      }()
-      case 7: try {
-        var v: WireSetAttributes?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .setAttributes(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .setAttributes(v)
-        }
-      }()
-      case 8: try {
-        var v: WireDelete?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .delete(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .delete(v)
-        }
-      }()
-      case 9: try {
-        var v: WireRevive?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .revive(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .revive(v)
-        }
-      }()
-      case 10: try {
-        var v: WireResolve?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .resolve(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .resolve(v)
-        }
-      }()
-      case 11: try {
-        var v: WireRestore?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .restore(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .restore(v)
-        }
-      }()
-      case 12: try {
-        var v: WireUndelete?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .undelete(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .undelete(v)
-        }
-      }()
-      case 13: try {
-        var v: WireDiscard?
-        var hadOneofValue = false
-        if let current = self.action {
-          hadOneofValue = true
-          if case .discard(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.action = .discard(v)
-        }
-      }()
-      default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if !self.id.isEmpty {
-      try visitor.visitSingularBytesField(value: self.id, fieldNumber: 1)
-    }
-    if !self.item.isEmpty {
-      try visitor.visitSingularBytesField(value: self.item, fieldNumber: 2)
-    }
-    switch self.action {
-    case .create?: try {
-      guard case .create(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
-    }()
-    case .announce?: try {
-      guard case .announce(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
-    }()
-    case .edit?: try {
-      guard case .edit(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
-    }()
-    case .move?: try {
-      guard case .move(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
-    }()
-    case .setAttributes?: try {
-      guard case .setAttributes(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
-    }()
-    case .delete?: try {
-      guard case .delete(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
-    }()
-    case .revive?: try {
-      guard case .revive(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
-    }()
-    case .resolve?: try {
-      guard case .resolve(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
-    }()
-    case .restore?: try {
-      guard case .restore(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
-    }()
-    case .undelete?: try {
-      guard case .undelete(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
-    }()
-    case .discard?: try {
-      guard case .discard(let v)? = self.action else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
-    }()
-    case nil: break
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._id.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._id, fieldNumber: 1)
+      }
+      if !_storage._item.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._item, fieldNumber: 2)
+      }
+      switch _storage._action {
+      case .create?: try {
+        guard case .create(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      }()
+      case .announce?: try {
+        guard case .announce(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+      }()
+      case .edit?: try {
+        guard case .edit(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+      }()
+      case .move?: try {
+        guard case .move(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+      }()
+      case .setAttributes?: try {
+        guard case .setAttributes(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+      }()
+      case .delete?: try {
+        guard case .delete(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+      }()
+      case .revive?: try {
+        guard case .revive(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+      }()
+      case .resolve?: try {
+        guard case .resolve(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+      }()
+      case .restore?: try {
+        guard case .restore(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+      }()
+      case .undelete?: try {
+        guard case .undelete(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+      }()
+      case .discard?: try {
+        guard case .discard(let v)? = _storage._action else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
+      }()
+      case nil: break
+      }
+      if _storage._unwitnessed != false {
+        try visitor.visitSingularBoolField(value: _storage._unwitnessed, fieldNumber: 14)
+      }
+      try { if let v = _storage._formerAttributes {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireOperation, rhs: WireOperation) -> Bool {
-    if lhs.id != rhs.id {return false}
-    if lhs.item != rhs.item {return false}
-    if lhs.action != rhs.action {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._id != rhs_storage._id {return false}
+        if _storage._item != rhs_storage._item {return false}
+        if _storage._action != rhs_storage._action {return false}
+        if _storage._unwitnessed != rhs_storage._unwitnessed {return false}
+        if _storage._formerAttributes != rhs_storage._formerAttributes {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -25,31 +25,46 @@ extension UbiquityService {
     }
 
     func undelete(_ request: UndeleteRequest) async -> [PathOutcome<Nothing>] {
-        var result = [PathOutcome<Nothing>]()
-        for text in request.items {
-            do throws(ControlError) {
-                let found = try await allDeleted().filter {
-                    !text.isEmpty && $0.1.item.id.description.hasPrefix(text.lowercased())
-                }
-                guard let (present, item) = found.first else {
-                    throw ControlError(
-                        text,
-                        "no deleted item has this id",
-                        remedy: "`ubiquity deleted list` lists them"
-                    )
-                }
-                guard found.count == 1 else {
-                    throw ControlError(text, "\(found.count) deleted items' ids begin with it")
-                }
-                do throws(EngineError) { try await present.engine.undelete(item.item.id) } catch {
-                    throw ControlError(text, error)
-                }
-                result.append(PathOutcome(ControlPath(text), Nothing()))
+        let all: [(MountedContainer, DeletedItem)]
+        do throws(ControlError) { all = try await allDeleted() } catch {
+            return request.items.map { PathOutcome(ControlPath($0), error) }
+        }
+        let found = request.items.map { text in Result { () throws(ControlError) in try Self.deleted(text, among: all) }
+        }
+        let wanted = found.compactMap { try? $0.get() }
+        var failures: [ItemID: EngineError] = [:]
+        for present in present {
+            let items = wanted.filter { $0.0.engine === present.engine }.map(\.1.item.id)
+            guard !items.isEmpty else { continue }
+            do throws(EngineError) {
+                let deleted = all.filter { $0.0.engine === present.engine }.map(\.1)
+                failures.merge(try await present.engine.undelete(items, among: deleted)) { first, _ in first }
             } catch {
-                result.append(PathOutcome(ControlPath(text), error))
+                for item in items { failures[item] = error }
             }
         }
-        return result
+        return zip(request.items, found).map { text, found in
+            do throws(ControlError) {
+                let id = try found.get().1.item.id
+                if let failure = failures[id] { throw ControlError(text, failure) }
+                return PathOutcome(ControlPath(text), Nothing())
+            } catch {
+                return PathOutcome(ControlPath(text), error)
+            }
+        }
+    }
+
+    /// The one item whose id begins so.
+    private static func deleted(
+        _ text: String,
+        among all: [(MountedContainer, DeletedItem)]
+    ) throws(ControlError) -> (MountedContainer, DeletedItem) {
+        let found = all.filter { !text.isEmpty && $0.1.item.id.description.hasPrefix(text.lowercased()) }
+        guard let first = found.first else {
+            throw ControlError(text, "no deleted item has this id", remedy: "`ubiquity deleted list` lists them")
+        }
+        guard found.count == 1 else { throw ControlError(text, "\(found.count) deleted items' ids begin with it") }
+        return first
     }
 
     func heldDeletions(_ request: HeldDeletionsRequest) async throws(ControlError) {

@@ -55,19 +55,15 @@ package struct IgnoreKnowledge {
     }
 
     /// - Parameters:
-    ///   - isItem: the folder that is scanned is one.
-    ///   - isUnknown: what was found in it is no item, and nobody is about to look at it. (Who looks finds out what is ignored.)
+    ///   - isUnknown: it is no item and lies in none, and nobody is about to look at it. (Who looks finds out what is ignored.)
     package mutating func noteScanned(
         _ name: Name,
         _ state: LocalState,
         in folder: InodeKey,
-        isItem: Bool,
         isUnknown: Bool
     ) {
         if IgnoreRules.isName(name) { folders.insert(folder) }
-        guard isUnknown else { return }
-        if isItem { withUnsent.insert(folder) }
-        if state.kind == .folder { unsentFolders.insert(state.key) }
+        if isUnknown, state.kind == .folder { unsentFolders.insert(state.key) }
     }
 
     // MARK: What is found out

@@ -34,6 +34,7 @@ extension ItemTracker {
                 changedAt[place] = nil
                 aspects[place] = nil
                 editedAt[place] = nil
+                unwitnessed.remove(place)
                 vanished.remove(place)
                 snapshots.remove(place)
             }

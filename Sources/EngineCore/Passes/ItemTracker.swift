@@ -25,6 +25,8 @@ package final class ItemTracker<View: DeviceView> {
     package var linkedChanges: [InodeKey: UInt64] = [:]
     /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
     package var editedAt: [LocalPlace: Timestamp] = [:]
+    /// Places that were found changed after a stop at which everything had been sent: no program has done that here.
+    package var unwitnessed: Set<LocalPlace> = []
     /// Names that the driver saw being renamed away: their absence is an act, not an accident.
     package var vanished: Set<LocalPlace> = []
     /// Deleted inodes that no pass has looked at yet.

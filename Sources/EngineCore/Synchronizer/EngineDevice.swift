@@ -36,6 +36,10 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func removeRemote(_ items: [ItemID], position: LogPosition) throws
     /// Items of the container, here or in the cloud only.
     func itemCount() throws -> Int
+    /// Entries of the deletion log.
+    var loggedDeletions: Int { get }
+    /// The items of which the log says that a program has deleted them.
+    func itemsDeletedHere() throws -> Set<ItemID>
     /// Makes files and names durable, then writes what a pass has achieved.
     /// - Throws: when the disk does not write, or the database.
     func record(_ record: PassRecord) async throws

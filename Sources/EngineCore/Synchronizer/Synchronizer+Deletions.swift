@@ -13,11 +13,13 @@ extension Synchronizer {
         let isHeld = ids.contains { heldDeletions.contains($0) }
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }
+        let known = max(fresh.count, deletionsToCome())
         // To count all takes a second where there are a million.
-        let total = deletionGuard.dependsOnTotal(fresh.count, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
+        let total = deletionGuard.dependsOnTotal(known, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
         if !isHeld {
             let answer = deletionGuard.judge(
                 fresh.count,
+                known: known,
                 below: commonPath(of: ids),
                 total: total,
                 at: device.now,
@@ -37,6 +39,19 @@ extension Synchronizer {
         let held = Set(ids)
         for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
         return sends.filter { !held.contains($0.candidate.id) }
+    }
+
+    /// Deletions that programs have done and no pass has come to: of a thousand not the first half goes before it is seen that they are many.
+    private func deletionsToCome() -> Int {
+        guard device.loggedDeletions > DeletionGuard.smallestContainer / 2 else { return 0 }
+        return max(0, ((try? device.itemsDeletedHere()) ?? []).subtracting(admittedDeletions).count)
+    }
+
+    /// What was sent within the minute before others were held belongs to them.
+    func noteSent(deletion item: ItemID) {
+        let now = device.now
+        sentDeletions.removeAll { now - $0.at > DeletionGuard.window && heldDeletions.isEmpty }
+        if sentDeletions.count < DeletionGuard.mostItems { sentDeletions.append((item, now)) }
     }
 
     /// `git gc` packs a repository's objects and removes the loose ones: hundreds of deletions that lose nothing, in a `.git` that

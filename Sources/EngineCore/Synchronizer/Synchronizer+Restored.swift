@@ -44,7 +44,7 @@ extension Synchronizer {
             isCloudRestored = false
             handle(.remoteChanged)
             // What was agreed on is no more, here and there: everything is compared with the disk again.
-            do { try scan(onlyFolders: false) } catch {
+            do { try scan(isAfterCleanStop: false) } catch {
                 logger.error("the tree cannot be compared", metadata: ["why": "\(error)"])
             }
             return page.position

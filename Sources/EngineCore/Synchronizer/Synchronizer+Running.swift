@@ -37,9 +37,12 @@ extension Synchronizer {
         for place in changed { handle(.changed(place, isOpen: false)) }
         lookAtWhatLayInFormerFolders(pass)
         lookAtFormerPackages(pass)
+        lookIntoStrangeFolders(pass)
         lookAtWhatWasIgnored(pass)
         handle(.passEnded(verdicts))
-        if !gone.isEmpty { handle(.pendingLoaded(gone, isLast: false)) }
+        let others = gone + lookedAtAfterPass
+        lookedAtAfterPass = []
+        if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
         for work in woken { handle(.woken(work)) }
         hurryWhatFailed(pass, works)
     }
@@ -106,6 +109,19 @@ extension Synchronizer {
                 former != candidate.synced?.local?.key, let place = device.place(ofFolder: former)
             else { continue }
             handle(.changed(place, isOpen: false))
+        }
+    }
+
+    /// What lies in a folder that was found at the start, as nobody's, is looked at once that is an item: in what stays here nothing is.
+    private func lookIntoStrangeFolders(_ pass: Pass) {
+        guard !strangeFolders.isEmpty else { return }
+        for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
+            guard let found = candidate.found, strangeFolders.contains(found.state.key),
+                pass.syncedRow(candidate.id)?.local?.key == found.state.key
+            else { continue }
+            strangeFolders.remove(found.state.key)
+            foldersToScan.insert(found.state.key)
+            handle(.changed(found.place, isOpen: false))
         }
     }
 

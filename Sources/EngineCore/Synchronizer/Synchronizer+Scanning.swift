@@ -2,15 +2,19 @@ import Logging
 import Reconciliation
 import UbiquityModel
 
-/// Comparing the backing tree with the synced tree, after a stop that was not clean.
+/// Comparing the backing tree with the synced tree.
 extension Synchronizer {
-    /// Learns where all folders are, and (after an unclean stop) marks every place that differs from its synced row. So also if something
-    /// is missing: whoever removes it behind the mount is no program that deletes it, and it comes back.
-    package func scan(onlyFolders: Bool) throws {
-        let isComplete = try scanFolders(onlyFolders: onlyFolders)
-        guard onlyFolders, !isComplete else { return }
-        logger.warning("something has changed in the container's folder while nothing ran: comparing everything")
-        _ = try scanFolders(onlyFolders: false)
+    /// Learns where all folders are, and marks every place that differs from its synced row. What is missing comes back: whoever removes it
+    /// behind the mount is no program that deletes it.
+    /// - Parameter isAfterCleanStop: everything had been sent. What differs was changed while nothing ran, and may be an old state that
+    ///   somebody has restored. What is not sent is known to be so, and not looked at one by one.
+    package func scan(isAfterCleanStop: Bool) throws {
+        let isComplete = try scanFolders(isAfterCleanStop ? .afterCleanStop : .everything)
+        guard isAfterCleanStop, !isComplete else { return }
+        logger.warning("something has gone from the container's folder while nothing ran: comparing everything")
+        let changed = tracker.unwitnessed
+        _ = try scanFolders(.everything)
+        tracker.unwitnessed.formUnion(changed)
     }
 
     /// What could not be read before may be readable by now.
@@ -43,24 +47,25 @@ extension Synchronizer {
     }
 
     private enum Extent {
-        case onlyFolders, everything
+        case afterCleanStop, everything
         /// Programs are at work: a deletion that is announced may be about to be done.
         case whileRunning
     }
 
     /// - Returns: whether everything is here that should be.
-    private func scanFolders(onlyFolders: Bool) throws -> Bool {
+    private func scanFolders(_ extent: Extent) throws -> Bool {
         device.folders.removeAll()
         foldersToScan = []
+        strangeFolders = []
         var scanned = Result<Bool, any Error>.success(true)
         device.askingTogether {
             scanned = Result {
-                try scanTree(from: device.rootKey, item: .root, onlyFolders ? .onlyFolders : .everything)
+                try scanTree(from: device.rootKey, item: .root, extent)
             }
         }
         let isComplete = try scanned.get()
         // Their folder was about to come back when the engine ended: no place leads to them.
-        if !onlyFolders { handle(.pendingLoaded(try device.syncedOrphans(), isLast: false)) }
+        if extent == .everything { handle(.pendingLoaded(try device.syncedOrphans(), isLast: false)) }
         return isComplete
     }
 
@@ -69,8 +74,8 @@ extension Synchronizer {
         var missing: [SyncedItem] = []
         while let folder = folders.popLast() {
             try scanFolder(folder.key, item: folder.item, extent, into: &folders, &missing)
-            // The rest is learned together with what differs.
-            if extent == .onlyFolders, !missing.isEmpty { return false }
+            // The rest is learned together with what is missing.
+            if extent == .afterCleanStop, !missing.isEmpty { return false }
         }
         for folder in missing where folder.content == .folder {
             guard folder.local.map({ device.folders.entry($0.key) == nil }) ?? true else { continue }
@@ -106,12 +111,15 @@ extension Synchronizer {
                         name,
                         state,
                         in: key,
-                        isItem: item != nil,
-                        isUnknown: row == nil && extent == .onlyFolders
+                        isUnknown: row == nil && item == nil && extent == .afterCleanStop
                     )
-                    if extent != .onlyFolders {
-                        if extent == .everything { withdrawDeletion(of: state.key, row) }
-                        try compare(state, row, at: LocalPlace(folder: key, name: name))
+                    if extent == .everything { withdrawDeletion(of: state.key, row) }
+                    let place = LocalPlace(folder: key, name: name)
+                    if extent != .afterCleanStop {
+                        try compare(state, row, at: place)
+                    } else if item != nil, try compare(state, row, at: place) {
+                        tracker.unwitnessed.insert(place)
+                        if row == nil, state.kind == .folder { strangeFolders.insert(state.key) }
                     }
                     // Nothing in it is an item, but whoever changes something there changes it.
                     if state.kind == .package { device.folders.insert(state.key, parent: key, name: name) }
@@ -141,22 +149,26 @@ extension Synchronizer {
         }
         for (name, row) in rows.sorted(by: { $0.key < $1.key }) {
             if row.local != nil || row.content == .folder { missing.append(row) }
-            if extent != .onlyFolders { markScanned(LocalPlace(folder: key, name: name)) }
+            if extent != .afterCleanStop { markScanned(LocalPlace(folder: key, name: name)) }
         }
     }
 
     /// The database did not answer, which is not the folder's fault.
     private struct Unanswered: Error { var error: any Error }
 
-    private func compare(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws {
-        guard state.kind != .other else { return }
+    /// - Returns: whether there is something to look at.
+    @discardableResult
+    private func compare(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws -> Bool {
+        guard state.kind != .other else { return false }
         if row?.local?.key != state.key, state.linkCount == 1 || state.kind == .folder,
             try !device.synced(key: state.key).isEmpty
         {
             // It was moved while nobody looked.
             tracker.moves[state.key] = place
         }
-        if try !matches(state, row, at: place) { markScanned(place) }
+        guard try !matches(state, row, at: place) else { return false }
+        markScanned(place)
+        return true
     }
 
     /// The deletion was announced and not done before this device died. Left in the log, it would prove a later accident to be an act.

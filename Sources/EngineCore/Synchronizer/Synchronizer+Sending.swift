@@ -8,8 +8,24 @@ private struct Prepared {
     /// Chunks that go along.
     var chunks: [(id: ChunkID, bytes: [UInt8])] = []
 
-    mutating func add(_ action: ItemOperation.Action, _ send: Send?, as id: OperationID) {
-        operations.append((ItemOperation(id: id, item: candidate.id, action: action), send))
+    mutating func add(_ action: ItemOperation.Action, _ send: Send?, as id: OperationID, isUnwitnessed: Bool) {
+        let isEdit = if case .edit = action { true } else { false }
+        let operation = ItemOperation(
+            id: id,
+            item: candidate.id,
+            action: action,
+            isUnwitnessed: isEdit && isUnwitnessed,
+            formerAttributes: former(action)
+        )
+        operations.append((operation, send))
+    }
+
+    /// What was agreed on before: only what has changed since then is a change.
+    private func former(_ action: ItemOperation.Action) -> ItemAttributes? {
+        switch action {
+        case .edit, .setAttributes(_, _, .some): candidate.synced?.attributes
+        case .create, .announce, .setAttributes, .move, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
+        }
     }
 }
 
@@ -83,12 +99,13 @@ extension Synchronizer {
             let content = FileContent(revision: revision, content: nil, size: size)
             let place = Place(parent: found.parent, name: found.place.name)
             let action = ItemOperation.Action.announce(place: place, content: content, attributes: found.attributes)
-            prepared.add(action, nil, as: device.newOperation())
+            prepared.add(action, nil, as: device.newOperation(), isUnwitnessed: false)
             return prepared
         }
+        let isUnwitnessed = candidate.found.map { tracker.unwitnessed.contains($0.place) } ?? false
         for action in send.actions {
             guard let operation = try operation(action, candidate, pass) else { return nil }
-            prepared.add(operation, action, as: device.newOperation())
+            prepared.add(operation, action, as: device.newOperation(), isUnwitnessed: isUnwitnessed)
         }
         if let read = candidate.read, !read.chunks.isEmpty {
             let known = try baseChunks(candidate)
@@ -317,8 +334,8 @@ extension Synchronizer {
         unexplainedFolders[candidate.id] = nil
         if let key = candidate.synced?.local?.key { tracker.freshDeletions.insert(key) }
         if candidate.synced?.content == .folder, let lay = try? device.syncedSubtree(of: candidate.id), !lay.isEmpty {
-            // No place leads to what was removed in it: it is looked at by itself.
-            handle(.pendingLoaded(lay.map(\.id), isLast: false))
+            // No place leads to what was removed in it: it is looked at by itself, also what this pass takes for gone with its folder.
+            lookedAtAfterPass += lay.map(\.id)
         }
         return .again
     }
@@ -387,6 +404,7 @@ extension Synchronizer {
         if case .delete = send {
             tracker.sending[candidate.id] = nil
             admittedDeletions.remove(candidate.id)
+            noteSent(deletion: candidate.id)
             unexplainedFolders[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
             pass.changes.removals.append(candidate.id)

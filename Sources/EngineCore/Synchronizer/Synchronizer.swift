@@ -34,6 +34,12 @@ package final class Synchronizer<Device: EngineDevice> {
     var busySince: [ItemID: Instant] = [:]
     /// Folders that another inode has gone on as: what lay in them is looked at when they have come to rest.
     var continuedFolders: Set<ItemID> = []
+    /// Deletions that were sent lately, as far as they may belong to what is held.
+    package var sentDeletions: [(item: ItemID, at: Instant)] = []
+    /// Folders that were found at the start and are no items, as far as anybody knows.
+    var strangeFolders: Set<InodeKey> = []
+    /// Items that something has become of in a pass that may have looked at them before.
+    var lookedAtAfterPass: [ItemID] = []
     /// How often in a row a move was refused because the name is another's that is itself on the move.
     var crossings: [ItemID: Int] = [:]
     package var isRunningPass = false
@@ -110,6 +116,7 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.changedAt[place] = tracker.changeCount
         tracker.aspects[place, default: []].formUnion(change.aspects)
         if change.aspects.contains(.content) { tracker.editedAt[place] = device.wallClock }
+        tracker.unwitnessed.remove(place)
         tracker.vanished.remove(place)
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
@@ -144,6 +151,7 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.changedAt[old] = tracker.changeCount
         // What was written under the old name goes along.
         tracker.aspects[place, default: []].formUnion(tracker.aspects[old] ?? [])
+        if tracker.unwitnessed.remove(old) != nil { tracker.unwitnessed.insert(place) }
         if let edited = tracker.editedAt[old] { tracker.editedAt[place] = edited }
         tracker.aspects[old, default: []].formUnion(.entry)
         tracker.vanished.insert(old)
@@ -208,6 +216,7 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.changeCount += 1
         tracker.changedAt[place] = tracker.changeCount
         tracker.aspects[place, default: []].formUnion(.content)
+        tracker.unwitnessed.remove(place)
         handle(.changed(place, isOpen: false))
     }
 

@@ -79,6 +79,7 @@ extension CommitRules {
         }
         if let refusal = refusal(of: incoming.content, for: existing) { return .answer(refusal) }
         if let answer = try answerToKnownRevision(of: incoming, for: existing) { return .answer(answer) }
+        let incoming = incoming.merged(into: existing.attributes)
         if existing.isDeleted { return try editDeleted(existing, base: base, incoming) }
         if existing.isAnnounced { return try editAnnounced(existing, base: base, incoming) }
         switch incoming.content {
@@ -155,6 +156,8 @@ extension CommitRules {
         let seen = try seenRevision(base, of: existing.id)
         let replaced = seen?.version.kind == .conflict ? seen : nil
         if content == currentContent { return try agree(existing, replacing: replaced) }
+        // A device whose disk was set back offers what the item had before: that is no edit.
+        if incoming.isUnwitnessed, try view.hasHad(content, existing.id) { return .answer(.committed(existing)) }
         let followsCurrent = base == current.revision
         // It has not changed since. (Back to what it was before that is an edit: somebody has brought an earlier content back.)
         if !followsCurrent, seen?.version.content == content { return .answer(.committed(existing)) }

@@ -41,13 +41,15 @@ package struct CommitRules<View: CommitView> {
                 content: content,
                 attributes: attributes,
                 manifest: manifest,
-                edited: context.corrected(edited)
+                edited: context.corrected(edited),
+                isUnwitnessed: operation.isUnwitnessed,
+                formerAttributes: operation.formerAttributes
             )
             return try edit(id, base: base, incoming)
         case .move(let place):
             return try move(id, to: place)
         case .setAttributes(let modified, let mode, let extended):
-            return try setAttributes(id, modified: modified, mode: mode, extended: extended)
+            return try setAttributes(id, modified, mode, extended, since: operation.formerAttributes)
         case .delete(let base, let conflicts):
             return try delete(id, base: base, conflicts: conflicts)
         case .revive(let place, let attributes):
@@ -76,15 +78,20 @@ package struct CommitRules<View: CommitView> {
     /// Per attribute the last change wins (semantics section 3).
     private func setAttributes(
         _ id: ItemID,
-        modified: Timestamp?,
-        mode: UInt16?,
-        extended: [[UInt8]: [UInt8]]?
+        _ modified: Timestamp?,
+        _ mode: UInt16?,
+        _ extended: [[UInt8]: [UInt8]]?,
+        since former: ItemAttributes?
     ) throws(View.Failure) -> CommitDecision {
         guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
         let before = item.attributes
         if let modified { item.attributes.modified = modified }
         if let mode { item.attributes.mode = mode & 0o777 }
-        if let extended { item.attributes.extended = extended }
+        if let extended {
+            var set = item.attributes
+            set.extended = extended
+            item.attributes.extended = former.map { set.merged(since: $0, into: before).extended } ?? extended
+        }
         return item.attributes == before ? .answer(.committed(item)) : .change(CommitChange(item: item))
     }
 
@@ -143,4 +150,15 @@ struct Incoming {
     var manifest: Manifest
     /// Corrected by the server's clock.
     var edited: Timestamp
+    /// It may be an old state that somebody has restored.
+    var isUnwitnessed = false
+    /// Those that its author had seen.
+    var formerAttributes: ItemAttributes?
+
+    func merged(into current: ItemAttributes) -> Incoming {
+        guard let formerAttributes else { return self }
+        var merged = self
+        merged.attributes = attributes.merged(since: formerAttributes, into: current)
+        return merged
+    }
 }

@@ -8,6 +8,8 @@ package protocol CommitView {
     func item(_ id: ItemID) throws(Failure) -> RemoteItem?
     /// A revision of any item of the container, whatever became of it. Announced contents are no revisions yet.
     func revision(_ id: RevisionID) throws(Failure) -> StoredRevision?
+    /// Whether a content was committed to an item at any time, whatever became of it, as far as that is still known.
+    func hasHad(_ content: ContentID, _ item: ItemID) throws(Failure) -> Bool
     /// The live item of that name in that folder; in a case-insensitive container of a name that differs in case only. Announced items claim
     /// no name.
     func holder(of place: Place) throws(Failure) -> ItemID?

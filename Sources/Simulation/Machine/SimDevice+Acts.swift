@@ -53,6 +53,20 @@ extension SimDevice: EngineDevice {
 
     func itemCount() throws -> Int { machine.database.synced.count }
 
+    var loggedDeletions: Int { machine.database.deletions.count }
+
+    func itemsDeletedHere() throws -> Set<ItemID> {
+        var items: Set<ItemID> = []
+        for entry in machine.database.deletions {
+            switch entry {
+            case .item(let item): if machine.database.synced[item] != nil { items.insert(item) }
+            case .inode(let key): items.formUnion(machine.database.synced(key: key).map(\.id))
+            case .replacing: break
+            }
+        }
+        return items
+    }
+
     func log(_ deletion: DeletionEntry) {
         if !isDead { machine.database.deletions.insert(deletion) }
     }

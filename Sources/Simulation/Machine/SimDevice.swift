@@ -65,7 +65,7 @@ final class SimDevice {
             case .item: true
             }
         }
-        do { try synchronizer.scan(onlyFolders: false) } catch { world.fail("the scan failed: \(error)") }
+        do { try synchronizer.scan(isAfterCleanStop: false) } catch { world.fail("the scan failed: \(error)") }
         synchronizer.handle(.started)
         for row in machine.database.synced.values.sorted(by: { $0.id < $1.id }) where row.content.kind == .package {
             referToNewRevision(row, machine.database.remote[row.id])

@@ -50,6 +50,20 @@ extension EngineView: EngineDevice {
         return counts.synced + counts.cloudOnly
     }
 
+    var loggedDeletions: Int { replica.deletions.count }
+
+    func itemsDeletedHere() throws -> Set<ItemID> {
+        var items: Set<ItemID> = []
+        for entry in replica.deletions.entries() {
+            switch entry {
+            case .item(let item): if try replica.database.synced(item) != nil { items.insert(item) }
+            case .inode(let key): items.formUnion(try replica.database.synced(key: key).map(\.id))
+            case .replacing: break
+            }
+        }
+        return items
+    }
+
     func syncedOrphans() throws -> [ItemID] { try replica.database.syncedOrphans() }
 
     func unlog(_ deletions: [DeletionEntry]) throws { try replica.deletions.remove(deletions) }

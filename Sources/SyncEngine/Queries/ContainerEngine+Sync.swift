@@ -232,7 +232,8 @@ extension ContainerEngine {
             case .item(let item): names.append(remotePath(of: item).description)
             }
         }
-        return names.sorted()
+        // A place and its item may both wait.
+        return Set(names).sorted()
     }
 
     private func describe(_ path: String, openAt place: LocalPlace) -> String {

@@ -245,57 +245,30 @@ extension ContainerEngine {
 
     private func unsent(_ path: ItemPath) -> EngineError { .busy("\(path): not sent yet") }
 
-    // MARK: Deleted
-
-    package func deleted() async throws(EngineError) -> [DeletedItem] {
-        try requireOnline()
-        do { return try await cloud.deleted(container.id) } catch { throw translate(error) }
-    }
-
-    package func undelete(_ item: ItemID) async throws(EngineError) {
-        try await commit(.root, item, .undelete)
-    }
-
-    /// Sends what was held.
-    package func confirmDeletions() {
-        synchronizer.deletionGuard.confirm(at: now)
-        handle(.hurried)
-    }
-
-    /// Brings back what was held: this device forgets that it deleted it.
-    package func undoDeletions() throws(EngineError) {
-        do {
-            var entries = synchronizer.heldDeletions.map { DeletionLog.Entry.item($0) }
-            for item in synchronizer.heldDeletions {
-                if let key = try replica.database.synced(item)?.local?.key {
-                    entries.append(contentsOf: [.inode(key), .replacing(key)])
-                }
-            }
-            try replica.database.apply(SyncedChanges(removals: Array(synchronizer.heldDeletions)))
-            populator.rowsRemoved()
-            try replica.deletions.remove(entries)
-            synchronizer.heldDeletions = []
-            synchronizer.storeHeld()
-        } catch {
-            throw .failed("\(error)")
-        }
-        handle(.hurried)
-        handle(.remoteChanged)
-    }
-
     /// At once, where it is known that the server is not to be reached, or not wanted to be.
-    private func requireOnline() throws(EngineError) { if let obstacle { throw .offline(obstacle) } }
+    func requireOnline() throws(EngineError) { if let obstacle { throw .offline(obstacle) } }
 
     func requireCloud() throws(FillError) { if let obstacle { throw .cloud(.offline(obstacle)) } }
 
     private func commit(_ path: ItemPath, _ item: ItemID, _ action: ItemOperation.Action) async throws(EngineError) {
-        try requireOnline()
         let operation = ItemOperation(id: .made(at: wallClock), item: item, action: action)
-        let answer: CommitAnswer
+        let answer = try await commit([operation])
+        switch answer.outcomes.first {
+        case .committed(let remote): try takeAnswers([remote])
+        case .noSuchItem: throw .refused("\(path): no such version or item in the cloud")
+        case .invalid(let why): throw .refused("\(path): \(why)")
+        case .quotaExceeded: throw .refused("the account's quota is used up")
+        case .missingChunks, .nameTaken, .parentMissing, .notEmpty, .cycle, .superseded, .skipped, nil:
+            throw .failed("\(path): the server did not take it")
+        }
+    }
+
+    func commit(_ operations: [ItemOperation]) async throws(EngineError) -> CommitAnswer {
+        try requireOnline()
         do {
-            answer = try await cloud.commit(
+            return try await cloud.commit(
                 container.id,
-                operations: [operation],
+                operations: operations,
                 frames: [],
                 clock: wallClock,
                 bases: [:],
@@ -305,20 +278,16 @@ extension ContainerEngine {
         } catch {
             throw translate(error)
         }
-        switch answer.outcomes.first {
-        case .committed(let remote):
-            do throws(ReplicaError) {
-                let arriving = try prepareForChanges([remote])
-                try replica.database.apply(SyncedChanges(), remote: [remote])
-                handle(.remoteChanged)
-                noteArrived(arriving)
-            } catch { throw .failed("\(error)") }
-        case .noSuchItem: throw .refused("\(path): no such version or item in the cloud")
-        case .invalid(let why): throw .refused("\(path): \(why)")
-        case .quotaExceeded: throw .refused("the account's quota is used up")
-        case .missingChunks, .nameTaken, .parentMissing, .notEmpty, .cycle, .superseded, .skipped, nil:
-            throw .failed("\(path): the server did not take it")
-        }
+    }
+
+    /// What was committed is known here at once.
+    func takeAnswers(_ items: [RemoteItem]) throws(EngineError) {
+        do throws(ReplicaError) {
+            let arriving = try prepareForChanges(items)
+            try replica.database.apply(SyncedChanges(), remote: items)
+            handle(.remoteChanged)
+            noteArrived(arriving)
+        } catch { throw .failed("\(error)") }
     }
 
     func translate(_ error: CloudError) -> EngineError {

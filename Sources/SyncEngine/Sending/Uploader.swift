@@ -31,6 +31,7 @@ struct Uploader: Sendable {
     let cloud: any Cloud
     let replica: Replica
     let meter: TransferMeter
+    let gate: TransferGate
     /// What the cloud turned out to lack.
     let lost = LostChunks()
 
@@ -187,6 +188,7 @@ struct Uploader: Sendable {
 
     /// Uploads those of the chunks that the cloud lacks.
     func send(_ chunks: [(ChunkID, [UInt8])], token: UInt64?) async throws(CloudError) {
+        try gate.pass()
         let lacking = Set(try await cloud.missing(container, chunks: chunks.map(\.0)))
         let wanted = chunks.filter { lacking.contains($0.0) }
         if !wanted.isEmpty {

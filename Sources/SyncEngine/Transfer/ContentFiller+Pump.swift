@@ -47,8 +47,9 @@ extension ContentFiller {
             total: index.size
         )
         defer { downloader.meter.end(token) }
+        let keeper = RangeKeeper()
         while let range = nextRange(file, id, try room(for: file, id)) {
-            try await fetch(range, file, id, index, token)
+            try await fetch(range, file, id, index, token, keeper)
             completeServed(id)
         }
         defer {
@@ -65,16 +66,17 @@ extension ContentFiller {
         _ file: PlaceholderFile,
         _ id: ObjectIdentifier,
         _ index: ChunkIndex,
-        _ token: UInt64
+        _ token: UInt64,
+        _ keeper: RangeKeeper
     ) async throws(FillError) {
-        var running = start(range, file, id, index, token)
+        var running = start(range, file, id, index, token, keeper)
         while running.range.count > Self.largestWindow / 4 {
             await running.nearEnd.wait()
             guard let room = try? room(for: file, id), let next = rangeAhead(file, id, after: running.range, room)
             else {
                 break
             }
-            let following = start(next, file, id, index, token)
+            let following = start(next, file, id, index, token, keeper)
             if let error = await running.task.value {
                 following.task.cancel()
                 _ = await following.task.value
@@ -98,14 +100,16 @@ extension ContentFiller {
         _ file: PlaceholderFile,
         _ id: ObjectIdentifier,
         _ index: ChunkIndex,
-        _ token: UInt64
+        _ token: UInt64,
+        _ keeper: RangeKeeper
     ) -> Fetch {
         let nearEnd = Milestone()
         let wanted = index.entries(covering: file.missing(in: range))
         let range = range.lowerBound..<max(range.upperBound, wanted.last?.range.upperBound ?? 0)
         let last = max(range.lowerBound, range.upperBound - Self.overlap)
-        let written: @Sendable () -> Void = { [weak self] in
+        let written: @Sendable () -> Void = { [weak self, replica] in
             if file.contains(range.lowerBound..<last) { nearEnd.reach() }
+            keeper.keep(file, in: replica)
             self?.completeServed(id)
             self?.grew()
         }

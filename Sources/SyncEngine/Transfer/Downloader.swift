@@ -28,6 +28,7 @@ struct Downloader: Sendable {
     let cloud: any Cloud
     let replica: Replica
     let meter: TransferMeter
+    let gate: TransferGate
     let known = KnownRevisions()
     private let packages = PackageChunksCache()
 
@@ -332,14 +333,19 @@ struct Downloader: Sendable {
                 meter.advance(token, by: Int64(chunk.plain.count))
             }
         }
+        let gate = gate
         var problem: CloudError?
         do {
+            try gate.pass()
             try await cloud.fetch(
                 container,
                 chunks: order,
                 examine: examine,
                 whenReady: { lane.whenReady($0) },
-                receive: { frame in try lane.add(frame) }
+                receive: { frame in
+                    try gate.pass()
+                    try lane.add(frame)
+                }
             )
         } catch { problem = error }
         if let failure = await lane.end() { throw failure }

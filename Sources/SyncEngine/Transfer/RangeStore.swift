@@ -9,6 +9,8 @@ enum RangeStore {
         guard !ranges.ranges.isEmpty, !file.isWhole, !file.isDiscarded else { return }
         guard let row = try row(file.key, placeholder.revision, replica) else { return }
         try replica.database.write(ranges: ranges, row.id, placeholder)
+        // It became whole meanwhile, or was given up.
+        if file.isWhole || file.isDiscarded { try replica.database.removeRanges([row.id]) }
     }
 
     static func load(_ key: InodeKey, _ placeholder: Placeholder, from replica: Replica) -> ByteRangeSet {

@@ -72,7 +72,7 @@ struct Versions: ParsableCommand {
             while true {
                 let count = clinux_pread(descriptor, &buffer, buffer.count, offset)
                 guard count >= 0 else { throw ControlError(path, systemMessage(Int32(count))) }
-                if count == 0 { return }
+                if count == 0 || Terminal.failure != 0 { return }
                 Terminal.write(Array(buffer[..<Int(count)]), to: STDOUT_FILENO)
                 offset += count
             }

@@ -108,7 +108,7 @@ enum ServiceStatus {
         }
         if engine.heldDeletions > 0 {
             let text =
-                "\(engine.heldDeletions) are held; `ubiquity deleted confirm` sends them, `ubiquity deleted undo` brings all back"
+                "\(engine.heldDeletions) are held; `ubiquity deleted confirm` sends them, `ubiquity deleted undo` brings them back"
             line("deletions", Terminal.styled(text, .yellow))
         }
         if let keeping = engine.keeping {

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 import UbiquityControl
 
 /// Output for people: coloured, and with progress, on a terminal only.
@@ -15,6 +16,10 @@ enum Terminal {
         case yellow = "33"
         case dim = "2"
     }
+
+    /// Why not all of the output was written, as a negative error number: nobody takes a part of it for all.
+    static var failure: Int32 { failed.load(ordering: .relaxed) }
+    private static let failed = Atomic<Int32>(0)
 
     static func write(_ text: String) { write(Array((text + "\n").utf8), to: STDOUT_FILENO) }
 
@@ -53,8 +58,13 @@ enum Terminal {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { clinux_write(descriptor, $0.baseAddress, $0.count) }
-            // The reader has gone (`| head`): there is nobody left to tell.
-            guard count > 0 else { return }
+            guard count > 0 else {
+                // The reader has gone (`| head`): there is nobody left to tell.
+                if descriptor == STDOUT_FILENO, count != -Int64(EPIPE) {
+                    failed.store(Int32(truncatingIfNeeded: count), ordering: .relaxed)
+                }
+                return
+            }
             rest = rest.dropFirst(Int(count))
         }
     }

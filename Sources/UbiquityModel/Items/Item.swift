@@ -19,6 +19,18 @@ package struct ItemAttributes: Hashable, Sendable {
         self.mode = mode & 0o777
         self.extended = extended
     }
+
+    /// Mode and attributes as their author changed them, and the rest as others have it by now (semantics section 3: per attribute the last
+    /// change wins). The time is that of the content.
+    package func merged(since former: ItemAttributes, into current: ItemAttributes) -> ItemAttributes {
+        var merged = self
+        if mode == former.mode { merged.mode = current.mode }
+        merged.extended = current.extended
+        for name in Set(extended.keys).union(former.extended.keys) where extended[name] != former.extended[name] {
+            merged.extended[name] = extended[name]
+        }
+        return merged
+    }
 }
 
 /// The content of an item at one revision.

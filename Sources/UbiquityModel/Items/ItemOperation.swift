@@ -3,11 +3,25 @@ package struct ItemOperation: Hashable, Sendable {
     package var id: OperationID
     package var item: ItemID
     package var action: Action
+    /// Of an edit: nobody saw it being made. What was found here when the service started, after it had ended with everything sent, may be
+    /// an old state that somebody has restored.
+    package var isUnwitnessed: Bool
+    /// Of an edit or a change of attributes: those that its author had seen. What is still as it was there is no change: if others have
+    /// changed it since, theirs stays. `nil`: all of them are set.
+    package var formerAttributes: ItemAttributes?
 
-    package init(id: OperationID, item: ItemID, action: Action) {
+    package init(
+        id: OperationID,
+        item: ItemID,
+        action: Action,
+        isUnwitnessed: Bool = false,
+        formerAttributes: ItemAttributes? = nil
+    ) {
         self.id = id
         self.item = item
         self.action = action
+        self.isUnwitnessed = isUnwitnessed
+        self.formerAttributes = formerAttributes
     }
 
     package enum Action: Hashable, Sendable {

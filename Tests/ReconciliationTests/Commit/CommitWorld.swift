@@ -163,6 +163,10 @@ extension CommitWorld: CommitView {
     func item(_ id: ItemID) -> RemoteItem? { items[id] }
     func revision(_ id: RevisionID) -> StoredRevision? { revisions[id] }
 
+    func hasHad(_ content: ContentID, _ item: ItemID) -> Bool {
+        revisions.values.contains { $0.item == item && $0.version.content == content }
+    }
+
     func holder(of place: Place) -> ItemID? {
         items.values.first { !$0.isDeleted && !$0.isAnnounced && $0.place == place }?.id
     }
