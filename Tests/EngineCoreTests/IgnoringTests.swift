@@ -228,13 +228,7 @@ import UbiquityModel
         let folder = make(.folder, try place("d"))
         device.rows[parent.id] = SyncedItem(parent, local: LocalEvidence(folder))
         write(rules: "*.o\n", in: folder.key)
-        tracker.ignoring.noteScanned(
-            try Name("a.o"),
-            device.newInode(.file),
-            in: folder.key,
-            isItem: true,
-            isUnknown: true
-        )
+        tracker.ignoring.withUnsent.insert(folder.key)
         let rules = LocalPlace(folder: folder.key, name: IgnoreRules.name)
         let item = try remote(3, ".ubiquityignore", file(size: 4), in: parent.id)
         device.rows[item.id] = SyncedItem(item, local: LocalEvidence(try #require(device.tree[rules])))
@@ -244,13 +238,7 @@ import UbiquityModel
 
     @Test func `an item does not wait for the rules that it is`() throws {
         let (rules, item, _) = try putDatalessRules()
-        tracker.ignoring.noteScanned(
-            try Name("a.o"),
-            device.newInode(.file),
-            in: device.rootKey,
-            isItem: true,
-            isUnknown: true
-        )
+        tracker.ignoring.withUnsent.insert(device.rootKey)
         let outcome = try look(at: [], items: [item.id])
         #expect(outcome.verdicts == [.item(item.id): .done])
         #expect(outcome.pass.lookAlsoAt == [rules])

@@ -155,7 +155,13 @@ struct Arbitrary {
             case 9: .discard(versions: (0..<below(4)).map { _ in identifier() })
             default: .undelete
             }
-        return ItemOperation(id: identifier(), item: ItemID(high: 2, low: UInt64(1 + below(4))), action: action)
+        return ItemOperation(
+            id: identifier(),
+            item: ItemID(high: 2, low: UInt64(1 + below(4))),
+            action: action,
+            isUnwitnessed: chance(4),
+            formerAttributes: chance(4) ? attributes() : nil
+        )
     }
 
     mutating func outcome() throws -> OperationOutcome {

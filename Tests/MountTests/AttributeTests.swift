@@ -5,6 +5,36 @@ import Testing
 extension MountTests {
     /// Extended attributes, links and whatever else a filesystem has.
     @Suite struct AttributeTests {
+        @Test func `two devices that change different attributes, or one of them the content, have both`() async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("echo c > c; setfattr -n user.base -v 0 c; echo e > e")
+                for device in [a, b] { try device.sync() }
+                try b.succeed("download", b.mountPoint)
+                try a.setOffline(true)
+                try b.setOffline(true)
+                try b.shell("echo edited > e; setfattr -n user.b -v B c")
+                try a.shell(
+                    "chmod 600 e; setfattr -n user.tag -v T e; setfattr -n user.a -v A c; setfattr -x user.base c"
+                )
+                for device in [a, b] {
+                    try device.setOffline(false)
+                    try device.sync()
+                }
+                try a.sync()
+                for device in [a, b] {
+                    #expect(try device.text("e") == "edited\n", "on \(device.name)")
+                    #expect(try device.shell("stat -c %a e").output == "600\n", "on \(device.name)")
+                    let found = try device.shell("getfattr --absolute-names -d -m '^user\\.[a-z]*$' c e").output
+                    for line in ["user.tag=\"T\"", "user.a=\"A\"", "user.b=\"B\""] {
+                        #expect(found.contains(line), "on \(device.name): \(found)")
+                    }
+                    #expect(!found.contains("user.base"), "on \(device.name): \(found)")
+                }
+            }
+        }
+
         @Test func `user attributes travel, ours are readable and in no listing`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -90,6 +90,20 @@ extension MountTests {
             }
         }
 
+        @Test func `output that cannot be written is a failure`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                for verb in ["status --json", "config list"] {
+                    let result = try a.startShell("$UBIQUITY \(verb) > /dev/full").wait(.seconds(20))
+                    #expect(result.code == 1, "\(verb): \(result)")
+                    #expect(result.errors.contains("No space left"), "\(verb): \(result)")
+                }
+                // Whoever reads no further has what he wanted.
+                try a.shell("$UBIQUITY status --json | head -c 1")
+            }
+        }
+
         @Test func `some of several paths is 2, and each is named with its reason`() async throws {
             try await withSite { site in
                 let (a, _) = try site.pair()

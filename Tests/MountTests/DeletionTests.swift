@@ -113,6 +113,59 @@ extension MountTests {
         }
 
         /// A folder that the cloud still has children of is not "another's" as long as only this device's own deletions wait in it.
+        @Test func `none of the deletions that were made offline goes before they are seen to be many`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; for i in $(seq 1500); do echo $i > d/f$i; done")
+                try a.sync()
+                try b.sync()
+                try a.setOffline(true)
+                try a.shell("find d -type f -delete")
+                try a.setOffline(false)
+                let held = try a.run("sync", "--timeout", "20", limit: .seconds(40))
+                #expect(held.code == 75, "\(held)")
+                #expect(try b.names("d").count == 1500)
+                try a.succeed("deleted", "undo")
+                try a.sync()
+                try b.sync()
+                for device in [a, b] { #expect(try device.names("d").count == 1500, "on \(device.name)") }
+                #expect(try a.text("d/f7") == "7\n")
+            }
+        }
+
+        @Test func `a folder comes back with what was deleted with it, and an item with the folders above it`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p p/q/r; echo 1 > p/1; echo 2 > p/q/2; echo 3 > p/q/r/3; echo 4 > p/q/4")
+                try a.sync()
+                try b.sync()
+                let right = try Tree(b.mountPoint)
+                try a.shell("rm -r p")
+                try a.sync()
+                try b.sync()
+                func id(_ path: String) throws -> String {
+                    let rows = try b.succeed("deleted", "list").output.split(separator: "\n")
+                    let row = try #require(rows.first { $0.hasSuffix(path) })
+                    return String(try #require(row.split(separator: " ").first))
+                }
+                try b.succeed("deleted", "restore", id("p/q/r/3"))
+                try b.sync()
+                #expect(try b.text("p/q/r/3") == "3\n")
+                #expect(try b.names("p/q") == ["r"])
+                try b.shell("rm -r p")
+                try b.sync()
+                try b.succeed("deleted", "restore", id("/p"))
+                try b.sync()
+                try a.sync()
+                #expect(try b.text("p/q/r/3") == "3\n")
+                try b.succeed("deleted", "restore", id("p/1"), id("p/q/2"), id("p/q/4"))
+                for device in [b, a] { try device.sync() }
+                for device in [a, b] { #expect(try Tree(device.mountPoint).paths == right.paths, "on \(device.name)") }
+            }
+        }
+
         @Test func `what was held and is here again is asked about no more`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

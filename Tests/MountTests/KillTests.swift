@@ -187,6 +187,27 @@ extension MountTests {
             }
         }
 
+        @Test func `what was fetched of a large file when the service died is not fetched again`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("head -c 60000000 /dev/urandom > big")
+                try a.sync()
+                try b.sync()
+                try b.succeed("config", "set", "bandwidth", "4M")
+                try b.succeed("download", "--no-wait", b.path("big"))
+                try eventually("a good part of it is here", within: .seconds(30)) {
+                    try b.status(of: "big")["local-bytes"]?.integer ?? 0 > 35_000_000
+                }
+                try b.killService()
+                try b.up()
+                try b.succeed("config", "set", "bandwidth", "off")
+                let here = try b.status(of: "big")["local-bytes"]?.integer ?? 0
+                #expect(here > 8_000_000)
+                try b.succeed("download", b.path("big"))
+                #expect(try a.shell("sha256sum big").output == b.shell("sha256sum big").output)
+            }
+        }
+
         @Test(arguments: ["service", "server"])
         func `a transfer that was killed goes on and arrives whole`(victim: String) async throws {
             try await withSite(limit: .seconds(300)) { site in

@@ -102,6 +102,57 @@ extension MountTests {
             }
         }
 
+        @Test func `a tree that is an old one reverts nothing, and what was put there is sent`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let tree = try b.backingTree()
+                try b.down()
+                try copy(tree, to: tree + ".backup")
+                try b.up()
+                try settle(a, b)
+                try goOn(a, b)
+                let right = try Tree(a.mountPoint)
+                try b.down()
+                // Over what is there: what was edited since is old again, what was deleted is there.
+                try shell("cd '\(tree).backup' && cp -a big '\(tree)/' && cp -a d/f2 d/f3 d/f6 d/f9 '\(tree)/d/'")
+                try b.up()
+                try settle(a, b)
+                let after = try Tree(a.mountPoint)
+                for path in right.paths { #expect(after.entries[path] == right.entries[path], "\(path)") }
+                #expect(Set(after.paths).subtracting(right.paths) == ["d/f3"])
+                try expectTree(b.mountPoint, is: after)
+                #expect(try a.conflicts() == [])
+                #expect(try a.text("d/f2") == "new2\n")
+                #expect(try b.text("d/f6") == "bnew6\n")
+            }
+        }
+
+        @Test func `what is edited or put into the tree while nothing runs is sent`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let tree = try b.backingTree()
+                try b.down()
+                try shell(
+                    """
+                    cd '\(tree)' && echo more >> d/f1 && echo new > new && mkdir -p n/m && echo x > n/m/x && mkdir q.nosync &&
+                    echo y > q.nosync/y
+                    """
+                )
+                try b.up()
+                try settle(a, b)
+                #expect(try a.text("d/f1") == "old 1\nmore\n")
+                #expect(try a.text("new") == "new\n")
+                #expect(try a.text("n/m/x") == "x\n")
+                #expect(try !a.names().contains("q.nosync"))
+                #expect(try a.conflicts() == [])
+            }
+        }
+
+        private func shell(_ script: String) throws {
+            let result = try run("bash", "-c", script)
+            guard result.isSuccess else { throw TestFailure("\(script): \(result)") }
+        }
+
         @Test func `a server that lost its last day is told again`() async throws {
             try await withSite(limit: .seconds(300)) { site in
                 let (a, b) = try pair(site)

@@ -139,6 +139,37 @@ extension MountTests {
             }
         }
 
+        @Test func `offline ends what is on its way, and it goes on afterwards`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("head -c 40000000 /dev/urandom > up")
+                try a.sync()
+                try b.sync()
+                for device in [a, b] { try device.succeed("config", "set", "bandwidth", "4M") }
+                try b.succeed("download", "--no-wait", b.path("up"))
+                try a.shell("head -c 40000000 /dev/urandom > more")
+                func moved(_ device: Device) throws -> [Int64] {
+                    try device.json("activity").elements.compactMap { $0["bytes-done"]?.integer }
+                }
+                for device in [a, b] {
+                    try eventually("\(device.name) is at it") { try moved(device).contains { $0 > 0 } }
+                }
+                for device in [a, b] {
+                    try device.setOffline(true)
+                    try eventually("nothing is on its way on \(device.name)") { try moved(device).isEmpty }
+                }
+                for device in [a, b] {
+                    try device.succeed("config", "set", "bandwidth", "off")
+                    try device.setOffline(false)
+                }
+                try b.succeed("download", b.path("up"))
+                for device in [a, b, a] { try device.sync() }
+                for name in ["up", "more"] {
+                    #expect(try a.shell("sha256sum \(name)").output == b.shell("sha256sum \(name)").output)
+                }
+            }
+        }
+
         @Test func `sync is 75 at once when offline`() async throws {
             try await withSite { site in
                 let (a, _) = try site.pair()

@@ -437,6 +437,23 @@ import Testing
             ],
             moreFaults: [.packages, .cases, .rules]
         ),
+        // A folder had become part of a package, and stayed in the cloud since others had changed what lay in it: that was looked at in the same
+        // pass, before it was known, and then never put back.
+        Story(
+            seed: 51_000_006_435,
+            steps: [0, 1, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21, 22, 24, 26, 37, 39, 41, 45, 47],
+            moreFaults: [.packages, .cases, .rules]
+        ),
+        // The same way into a package, at whose end a folder and what lay in it waited for each other.
+        Story(
+            seed: 51_000_004_514,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 20, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+                32, 33, 34, 35, 37, 38, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 57, 58, 59, 61, 62, 65,
+                66, 67, 68, 70, 71, 74, 76, 79, 81,
+            ],
+            moreFaults: [.packages, .cases, .rules]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

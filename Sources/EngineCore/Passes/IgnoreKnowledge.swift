@@ -15,7 +15,7 @@ package struct IgnoreKnowledge {
     /// What the folders' files say.
     var read: [InodeKey: ReadFile] = [:]
     /// Folders in which something new is not sent, for whatever reason: it is looked at again when the rules change.
-    package internal(set) var withUnsent: Set<InodeKey> = []
+    package var withUnsent: Set<InodeKey> = []
     /// Folders that are not sent: nobody has looked at what lies in them.
     package internal(set) var unsentFolders: Set<InodeKey> = []
     /// Those of them that are sent nevertheless, since something that is synced was moved there.

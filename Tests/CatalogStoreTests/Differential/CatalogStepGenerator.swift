@@ -170,7 +170,7 @@ struct CatalogStepGenerator {
     private mutating func edit(_ item: ItemID, _ content: (ItemContent, Manifest)) -> ItemOperation {
         let base = base(of: item)
         note(content.0.revision, of: item)
-        return operation(
+        var edit = operation(
             item,
             .edit(
                 base: base,
@@ -180,6 +180,9 @@ struct CatalogStepGenerator {
                 edited: edited()
             )
         )
+        edit.isUnwitnessed = isTrue(1, of: 4)
+        if isTrue(1, of: 2) { edit.formerAttributes = attributes() }
+        return edit
     }
 
     private mutating func setAttributes() -> ItemOperation {

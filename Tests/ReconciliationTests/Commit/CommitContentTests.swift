@@ -3,6 +3,30 @@ import Testing
 import UbiquityModel
 
 @Suite struct CommitContentTests {
+    @Test(arguments: [true, false])
+    func `an old content that nobody saw being written is no edit`(isUnwitnessed: Bool) throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a", "one")
+        _ = world.edit(file, base: first, "two", edited: 200)
+        let second = try #require(world.current(file))
+        _ = world.edit(file, base: second, "three", edited: 300)
+        let third = try #require(world.current(file))
+        for base in [third, second] {
+            let outcome = world.edit(file, base: base, "one", edited: 400, isUnwitnessed: isUnwitnessed)
+            if isUnwitnessed {
+                #expect(outcome.item?.content.revision == third)
+                #expect(outcome.item?.conflicts == [])
+            } else {
+                #expect(world.current(file) != third)
+            }
+        }
+        // What it never had is an edit all the same.
+        let current = try #require(world.current(file))
+        _ = world.edit(file, base: current, "four", edited: 500, isUnwitnessed: isUnwitnessed)
+        #expect(world.current(file) != current)
+        #expect(world.violation == nil)
+    }
+
     @Test func `an edit of the current revision replaces it and keeps it as a saved version`() throws {
         var world = CommitWorld()
         let (file, first) = try world.file("a", "one")

@@ -205,6 +205,32 @@ import UbiquityModel
         #expect(world.commit(world.fresh(), .setAttributes(modified: nil, mode: 1, extended: nil)) == .noSuchItem)
     }
 
+    @Test func `of attributes only what their author changed is set`() throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a")
+        let former = try #require(world.items[file]).attributes
+        func set(_ mode: UInt16?, _ extended: [[UInt8]: [UInt8]]?) -> ItemAttributes? {
+            let action = ItemOperation.Action.setAttributes(modified: nil, mode: mode, extended: extended)
+            return world.commit(file, action, former: former).item?.attributes
+        }
+        #expect(set(nil, [[1]: [1]])?.extended == [[1]: [1]])
+        #expect(set(nil, [[2]: [2]])?.extended == [[1]: [1], [2]: [2]])
+        #expect(set(0o600, nil)?.mode == 0o600)
+        // An edit by somebody who had seen none of that.
+        let outcome = world.edit(file, base: first, "two", edited: 300, former: former)
+        #expect(outcome.item?.attributes.mode == 0o600)
+        #expect(outcome.item?.attributes.extended == [[1]: [1], [2]: [2]])
+        #expect(outcome.item?.attributes.modified == seconds(300))
+        // What its author removed is gone, and what he did not know stays.
+        let seen = ItemAttributes(modified: former.modified, mode: 0o600, extended: [[1]: [1]])
+        let removed = world.commit(
+            file,
+            .setAttributes(modified: nil, mode: nil, extended: [:]),
+            former: seen
+        )
+        #expect(removed.item?.attributes.extended == [[2]: [2]])
+    }
+
     @Test func `the root is never changed`() throws {
         var world = CommitWorld()
         for action in [ItemOperation.Action.delete(base: nil), .undelete, .move(to: try place("x"))] {

@@ -25,7 +25,9 @@ struct CommitWorld {
         _ item: ItemID,
         _ action: ItemOperation.Action,
         device: String = "anna",
-        clockOffset offset: Int64 = 0
+        clockOffset offset: Int64 = 0,
+        isUnwitnessed: Bool = false,
+        former: ItemAttributes? = nil
     ) -> OperationOutcome {
         let context = CommitContext(
             device: device,
@@ -34,7 +36,14 @@ struct CommitWorld {
             isQuotaExceeded: isQuotaExceeded
         )
         let rules = CommitRules(view: self, context: context)
-        switch rules.decide(ItemOperation(id: fresh(), item: item, action: action)) {
+        let operation = ItemOperation(
+            id: fresh(),
+            item: item,
+            action: action,
+            isUnwitnessed: isUnwitnessed,
+            formerAttributes: former
+        )
+        switch rules.decide(operation) {
         case .answer(let outcome):
             return outcome
         case .change(let change):
@@ -78,7 +87,9 @@ struct CommitWorld {
         as revision: RevisionID? = nil,
         edited: Int64,
         device: String = "anna",
-        clockOffset: Int64 = 0
+        clockOffset: Int64 = 0,
+        isUnwitnessed: Bool = false,
+        former: ItemAttributes? = nil
     ) -> OperationOutcome {
         let revision = revision ?? fresh()
         let content = upload(revision, text)
@@ -89,7 +100,14 @@ struct CommitWorld {
             manifest: content.manifest,
             edited: seconds(edited)
         )
-        return commit(item, action, device: device, clockOffset: clockOffset)
+        return commit(
+            item,
+            action,
+            device: device,
+            clockOffset: clockOffset,
+            isUnwitnessed: isUnwitnessed,
+            former: former
+        )
     }
 
     mutating func create(
