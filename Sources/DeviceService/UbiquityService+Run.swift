@@ -29,7 +29,8 @@ extension UbiquityService {
         let listener: ControlListener
         do throws(ControlError) {
             try home.create()
-            lock = try FileLock(owning: home.serviceLock, patience: .seconds(30))
+            // In a terminal nobody looks on for long at nothing.
+            lock = try FileLock(owning: home.serviceLock, patience: .seconds(readyDescriptor == nil ? 3 : 30))
             guard let account = try Account.load(home) else { throw .notSignedIn() }
             service = try UbiquityService(home: home, account: account, logger: logger)
             listener = try ControlListener(home, logger: logger)

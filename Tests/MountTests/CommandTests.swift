@@ -90,6 +90,17 @@ extension MountTests {
             }
         }
 
+        @Test func `an option that FUSE does not know is named`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.succeed("container", "create", "other")
+                let result = try a.run("mount", "other", a.mountPoint + "-other", "-o", "nonsense")
+                #expect(result.code == 1, "\(result)")
+                #expect(result.errors.contains("unknown option") && result.errors.contains("nonsense"), "\(result)")
+            }
+        }
+
         @Test func `output that cannot be written is a failure`() async throws {
             try await withSite { site in
                 let a = site.device("a")

@@ -11,6 +11,22 @@ extension MountTests {
             #expect(status["reason"]?.string == reason, "\(status)")
         }
 
+        @Test func `what meets a pipe here gets a second name`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir d; mkfifo d/p")
+                for device in [a, b] { try device.sync() }
+                try b.shell("echo file > d/p; mkdir d/q")
+                try b.sync()
+                try a.sync()
+                for device in [b, a] { try device.sync() }
+                #expect(try a.names("d").sorted() == ["p", "p 2", "q"])
+                #expect(try a.text("d/p 2") == "file\n")
+                #expect(try b.names("d").sorted() == ["p 2", "q"])
+                try a.shell("test -p d/p")
+            }
+        }
+
         @Test func `what is new and named is not sent, and status says why`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

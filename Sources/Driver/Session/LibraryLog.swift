@@ -10,6 +10,8 @@ final class LibraryLog: Sendable {
     private struct State: Sendable {
         var loggers: [Logger] = []
         var last: String?
+        /// Of a line that comes in pieces.
+        var begun = ""
     }
 
     /// A leaf: memory work only.
@@ -21,6 +23,7 @@ final class LibraryLog: Sendable {
         state.withLock { state in
             state.loggers.append(logger)
             state.last = nil
+            state.begun = ""
         }
         fuse_set_log_func { level, format, arguments in
             guard let format, let arguments else { return }
@@ -37,10 +40,13 @@ final class LibraryLog: Sendable {
     }
 
     private func note(_ text: String, isError: Bool) {
-        let line = text.split(separator: "\n").joined(separator: " ")
-        let logger = state.withLock { state in
+        let (line, logger): (String, Logger?) = state.withLock { state in
+            state.begun += text
+            let line = state.begun.split(separator: "\n").joined(separator: " ")
             state.last = line
-            return state.loggers.last
+            guard text.hasSuffix("\n") else { return ("", nil) }
+            state.begun = ""
+            return (line, state.loggers.last)
         }
         logger?.log(level: isError ? .warning : .debug, "libfuse: \(line)")
     }

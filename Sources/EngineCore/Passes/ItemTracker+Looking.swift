@@ -529,7 +529,10 @@ extension ItemTracker {
         }
         if let folder = folderKey(of: remote.place.parent) {
             let place = LocalPlace(folder: folder, name: remote.place.name)
-            if try view.observe(place) != nil { try collect(.place(place), into: pass) }
+            guard let state = try view.observe(place) else { return }
+            // A pipe or a socket never leaves the name: the item gets a second one, as it does beside what is ignored.
+            if state.kind == .other { pass.givingWay.insert(item) }
+            try collect(.place(place), into: pass)
         }
     }
 }

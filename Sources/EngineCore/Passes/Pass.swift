@@ -40,7 +40,7 @@ package final class Pass {
     package internal(set) var lookAlsoAt: Set<LocalPlace> = []
     /// Where files with rules are that are about to be changed, moved or taken away.
     var rulePlaces: Set<LocalPlace> = []
-    /// Items whose name is one's here that is ignored.
+    /// Items whose name is one's here that is ignored, or can be no item.
     var givingWay: Set<ItemID> = []
     /// Folders whose entries the engine changed: their times are put right in the end.
     package var foldersTouched: Set<InodeKey> = []
