@@ -139,6 +139,28 @@ extension MountTests {
             }
         }
 
+        @Test func `what was moved to where nothing is sent, without its content, does not pass for being here`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("head -c 300000 /dev/urandom > n")
+                for device in [a, b] { try device.sync() }
+                try b.shell("mkdir q.nosync")
+                try b.setOffline(true)
+                try b.shell("mv n q.nosync/")
+                let before = try b.status(of: "q.nosync/n")
+                #expect(before["state"]?.string == "waiting")
+                #expect(before["downloaded"]?.isTrue == false)
+                try b.setOffline(false)
+                try eventually("it is here") { try b.status(of: "q.nosync/n")["state"]?.string == "local-only" }
+                #expect(try b.status(of: "q.nosync/n")["downloaded"]?.isTrue == true)
+                try b.sync()
+                try a.sync()
+                #expect(try a.names() == [])
+            }
+        }
+
         @Test func `offline ends what is on its way, and it goes on afterwards`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -290,7 +290,8 @@ extension ContainerEngine {
 
     private func state(of item: Resolved, isLocalOnly: Bool, transfer: TransferMeter.Entry?) -> ItemStatus.State {
         if item.path.isRoot { return .current }
-        if isLocalOnly { return .localOnly }
+        // What was moved to where nothing is sent leaves the cloud once its content is here, and not before (semantics section 2).
+        if isLocalOnly { return item.state.lacksContent ? .waiting : .localOnly }
         if transfer?.direction == .upload { return .uploading }
         if isUnsent(item) { return .waiting }
         if transfer?.direction == .download { return .downloading }

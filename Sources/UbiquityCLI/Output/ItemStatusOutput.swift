@@ -4,7 +4,10 @@ import UbiquityControl
 enum ItemStatusOutput {
     /// The one word for people, and Apple's values apart for programs (semantics section 2).
     static func json(_ item: ItemReport) -> JSONValue {
-        let isHere = ["current", "downloaded", "uploading", "waiting", "local-only"].contains(item.state)
+        // What waits may wait for its content.
+        let isHere =
+            ["current", "downloaded", "uploading", "local-only"].contains(item.state)
+            || item.state == "waiting" && item.localBytes >= item.size
         let isSent = ["current", "downloaded", "dataless", "downloading"].contains(item.state)
         let received = isHere ? 100 : item.state == "downloading" || item.state == "dataless" ? item.percent : 0
         let sent = isSent ? 100 : item.state == "uploading" ? item.percent : 0
