@@ -39,7 +39,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     /// Entries of the deletion log.
     var loggedDeletions: Int { get }
     /// The items of which the log says that a program has deleted them.
-    func itemsDeletedHere() throws -> Set<ItemID>
+    /// - Parameter limit: no more than about so many are looked for.
+    func itemsDeletedHere(limit: Int) throws -> Set<ItemID>
     /// Makes files and names durable, then writes what a pass has achieved.
     /// - Throws: when the disk does not write, or the database.
     func record(_ record: PassRecord) async throws

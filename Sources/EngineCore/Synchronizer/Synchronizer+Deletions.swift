@@ -27,6 +27,7 @@ extension Synchronizer {
             )
             guard case .held(let folder) = answer else {
                 admittedDeletions.formUnion(fresh)
+                deletionsAhead?.items.subtract(fresh)
                 return sends
             }
             awaitedRemoval = heldDeletions.isEmpty ? folder : folder.flatMap { awaitedRemoval?.common(with: $0) }
@@ -44,8 +45,16 @@ extension Synchronizer {
     /// Deletions that programs have done and no pass has come to: of a thousand not the first half goes before it is seen that they are many.
     private func deletionsToCome() -> Int {
         guard device.loggedDeletions > DeletionGuard.smallestContainer / 2 else { return 0 }
-        return max(0, ((try? device.itemsDeletedHere()) ?? []).subtracting(admittedDeletions).count)
+        if let known = deletionsAhead, device.now - known.at < Self.countingPause { return known.items.count }
+        // One more than are too many in any case.
+        let logged = (try? device.itemsDeletedHere(limit: DeletionGuard.mostItems + 1)) ?? []
+        let items = logged.subtracting(admittedDeletions)
+        deletionsAhead = (items, device.now)
+        return items.count
     }
+
+    /// To look each of ten thousand up takes a part of a second.
+    private static var countingPause: Duration { .seconds(5) }
 
     /// What was sent within the minute before others were held belongs to them.
     func noteSent(deletion item: ItemID) {

@@ -34,6 +34,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var busySince: [ItemID: Instant] = [:]
     /// Folders that another inode has gone on as: what lay in them is looked at when they have come to rest.
     var continuedFolders: Set<ItemID> = []
+    /// Items of which programs have deleted the files, and no pass has sent that: as of when that was asked, without what was admitted since.
+    var deletionsAhead: (items: Set<ItemID>, at: Instant)?
     /// Deletions that were sent lately, as far as they may belong to what is held.
     package var sentDeletions: [(item: ItemID, at: Instant)] = []
     /// Folders that were found at the start and are no items, as far as anybody knows.

@@ -55,7 +55,7 @@ extension SimDevice: EngineDevice {
 
     var loggedDeletions: Int { machine.database.deletions.count }
 
-    func itemsDeletedHere() throws -> Set<ItemID> {
+    func itemsDeletedHere(limit: Int) throws -> Set<ItemID> {
         var items: Set<ItemID> = []
         for entry in machine.database.deletions {
             switch entry {

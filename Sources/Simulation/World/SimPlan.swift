@@ -104,7 +104,7 @@ struct SimPlan {
 
     private mutating func addPackages(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        // Only where they are asked for: of some 100,000 worlds with packages one does not come to rest.
+        // Only where they are asked for: of some 40,000 worlds with packages, rules and names of one case one does not come to rest.
         for _ in 0..<(Self.count(of: .packages, drawn: 0, settings) * (4 + random.below(24))) {
             let moment = Duration.milliseconds(random.below(random.happens(30) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .package(random.split())))

@@ -52,9 +52,9 @@ extension EngineView: EngineDevice {
 
     var loggedDeletions: Int { replica.deletions.count }
 
-    func itemsDeletedHere() throws -> Set<ItemID> {
+    func itemsDeletedHere(limit: Int) throws -> Set<ItemID> {
         var items: Set<ItemID> = []
-        for entry in replica.deletions.entries() {
+        for entry in replica.deletions.entries() where items.count < limit {
             switch entry {
             case .item(let item): if try replica.database.synced(item) != nil { items.insert(item) }
             case .inode(let key): items.formUnion(try replica.database.synced(key: key).map(\.id))

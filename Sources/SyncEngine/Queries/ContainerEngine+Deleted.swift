@@ -98,7 +98,7 @@ extension ContainerEngine {
 
     /// Of those of which the log says that they were deleted: what is not where it was.
     private func missingDeletions() throws -> Set<ItemID> {
-        try synchronizer.device.itemsDeletedHere().filter { item in
+        try synchronizer.device.itemsDeletedHere(limit: .max).filter { item in
             guard let row = try replica.database.synced(item), let key = row.local?.key,
                 let folder = tracker.folderKey(of: row.place.parent)
             else { return true }
