@@ -58,9 +58,15 @@ extension Synchronizer {
 
     /// What was sent within the minute before others were held belongs to them.
     func noteSent(deletion item: ItemID) {
+        guard heldDeletions.isEmpty else { return }
+        // Not for each: there may be ten thousand.
+        if let first = sentDeletions.first, device.now - first.at > DeletionGuard.window * 2 { dropFormerSent() }
+        if sentDeletions.count < DeletionGuard.mostItems { sentDeletions.append((item, device.now)) }
+    }
+
+    private func dropFormerSent() {
         let now = device.now
-        sentDeletions.removeAll { now - $0.at > DeletionGuard.window && heldDeletions.isEmpty }
-        if sentDeletions.count < DeletionGuard.mostItems { sentDeletions.append((item, now)) }
+        sentDeletions.removeAll { now - $0.at > DeletionGuard.window }
     }
 
     /// `git gc` packs a repository's objects and removes the loose ones: hundreds of deletions that lose nothing, in a `.git` that
@@ -96,6 +102,7 @@ extension Synchronizer {
 
     private func hold(_ ids: [ItemID]) {
         let before = heldDeletions.count
+        if before == 0 { dropFormerSent() }
         heldDeletions.formUnion(ids)
         storeHeld()
         // Once, and again whenever they are twice as many.
