@@ -120,8 +120,11 @@ extension ContainerState: CommitStore {
 
     func revision(_ id: RevisionID) -> StoredRevision? { revisions[id] }
 
-    func hasHad(_ content: ContentID, _ item: ItemID) -> Bool {
-        revisions.values.contains { $0.item == item && $0.version.content == content }
+    func keeps(_ content: ContentID, _ item: ItemID) -> Bool {
+        revisions.values.contains { revision in
+            revision.item == item && revision.version.content == content && !revision.isDiscarded
+                && !revision.isUnwanted
+        }
     }
 
     func holder(of place: Place) -> ItemID? {

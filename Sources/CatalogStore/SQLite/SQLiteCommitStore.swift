@@ -49,9 +49,12 @@ struct SQLiteCommitStore: CommitStore {
         return try ItemRows.revision(row)
     }
 
-    func hasHad(_ content: ContentID, _ item: ItemID) throws -> Bool {
+    func keeps(_ content: ContentID, _ item: ItemID) throws -> Bool {
         try db.exists(
-            "SELECT 1 FROM revisions WHERE container = ? AND content = ? AND item = ? LIMIT 1",
+            """
+            SELECT 1 FROM revisions WHERE container = ? AND content = ? AND item = ?
+                AND kind <> \(ItemRows.discardedKind) AND unwanted = 0 LIMIT 1
+            """,
             [.integer(container), .blob(content.bytes), .identifier(item)]
         )
     }

@@ -156,8 +156,8 @@ extension CommitRules {
         let seen = try seenRevision(base, of: existing.id)
         let replaced = seen?.version.kind == .conflict ? seen : nil
         if content == currentContent { return try agree(existing, replacing: replaced) }
-        // A device whose disk was set back offers what the item had before: that is no edit.
-        if incoming.isUnwitnessed, try view.hasHad(content, existing.id) { return .answer(.committed(existing)) }
+        // A device whose disk was set back offers what the item had before: that is no edit. Its content is replaced there, so it must be here.
+        if incoming.isUnwitnessed, try view.keeps(content, existing.id) { return .answer(.committed(existing)) }
         let followsCurrent = base == current.revision
         // It has not changed since. (Back to what it was before that is an edit: somebody has brought an earlier content back.)
         if !followsCurrent, seen?.version.content == content { return .answer(.committed(existing)) }

@@ -8,8 +8,9 @@ package protocol CommitView {
     func item(_ id: ItemID) throws(Failure) -> RemoteItem?
     /// A revision of any item of the container, whatever became of it. Announced contents are no revisions yet.
     func revision(_ id: RevisionID) throws(Failure) -> StoredRevision?
-    /// Whether a content was committed to an item at any time, whatever became of it, as far as that is still known.
-    func hasHad(_ content: ContentID, _ item: ItemID) throws(Failure) -> Bool
+    /// Whether a content is one that an item has, or had and has kept as a version. What is discarded, or about to be, does not count: whoever
+    /// brings it may have the last copy of it.
+    func keeps(_ content: ContentID, _ item: ItemID) throws(Failure) -> Bool
     /// The live item of that name in that folder; in a case-insensitive container of a name that differs in case only. Announced items claim
     /// no name.
     func holder(of place: Place) throws(Failure) -> ItemID?

@@ -96,13 +96,12 @@ extension ContainerEngine {
         }
     }
 
-    /// Of those of which the log says that they were deleted: what is not where it was.
+    /// Of those of which the log says that they were deleted: where there is nothing. What a program has made there since goes on as the item.
     private func missingDeletions() throws -> Set<ItemID> {
         try synchronizer.device.itemsDeletedHere(limit: .max).filter { item in
-            guard let row = try replica.database.synced(item), let key = row.local?.key,
-                let folder = tracker.folderKey(of: row.place.parent)
+            guard let row = try replica.database.synced(item), let folder = tracker.folderKey(of: row.place.parent)
             else { return true }
-            return (try? observe(LocalPlace(folder: folder, name: row.place.name)))??.key != key
+            return try observe(LocalPlace(folder: folder, name: row.place.name)) == nil
         }
     }
 }

@@ -3,6 +3,19 @@ import Testing
 import UbiquityModel
 
 @Suite struct CommitContentTests {
+    @Test(arguments: ["kept", "discarded", "unwanted"])
+    func `an old content that nobody saw being written is an edit if it is not kept any more`(fate: String) throws {
+        var world = CommitWorld()
+        let (file, first) = try world.file("a", "one")
+        _ = world.edit(file, base: first, "two", edited: 200)
+        let second = try #require(world.current(file))
+        world.revisions[first]?.isDiscarded = fate == "discarded"
+        world.revisions[first]?.isUnwanted = fate == "unwanted"
+        _ = world.edit(file, base: second, "one", edited: 300, isUnwitnessed: true)
+        #expect((world.current(file) == second) == (fate == "kept"))
+        #expect(world.violation == nil)
+    }
+
     @Test(arguments: [true, false])
     func `an old content that nobody saw being written is no edit`(isUnwitnessed: Bool) throws {
         var world = CommitWorld()
