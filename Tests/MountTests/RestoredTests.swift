@@ -135,12 +135,15 @@ extension MountTests {
                 try shell(
                     """
                     cd '\(tree)' && echo more >> d/f1 && echo new > new && mkdir -p n/m && echo x > n/m/x && mkdir q.nosync &&
-                    echo y > q.nosync/y
+                    echo y > q.nosync/y && mkdir both && echo b > both/b
                     """
                 )
+                try a.shell("mkdir both; echo a > both/a")
+                try a.sync()
                 try b.up()
                 try settle(a, b)
                 #expect(try a.text("d/f1") == "old 1\nmore\n")
+                for device in [a, b] { #expect(try device.names("both").sorted() == ["a", "b"], "on \(device.name)") }
                 #expect(try a.text("new") == "new\n")
                 #expect(try a.text("n/m/x") == "x\n")
                 #expect(try !a.names().contains("q.nosync"))

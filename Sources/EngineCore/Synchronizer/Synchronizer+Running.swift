@@ -117,7 +117,7 @@ extension Synchronizer {
         guard !strangeFolders.isEmpty else { return }
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
             guard let found = candidate.found, strangeFolders.contains(found.state.key),
-                pass.syncedRow(candidate.id)?.local?.key == found.state.key
+                (try? tracker.knownItem(of: found.state.key)) ?? nil != nil
             else { continue }
             strangeFolders.remove(found.state.key)
             foldersToScan.insert(found.state.key)
