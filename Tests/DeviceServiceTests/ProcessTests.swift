@@ -15,6 +15,12 @@ import UbiquityControl
         #expect(fields.state == UInt8(ascii: "S"))
     }
 
+    @Test(arguments: [("R", false), ("S", false), ("D", false), ("T", false), ("Z", true), ("X", true)])
+    func `a process whose end was taken note of, or is being, has ended`(state: String, hasEnded: Bool) throws {
+        let line = "42 (sleep) \(state) 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 12345 100 2"
+        #expect(try #require(ProcessTable.parse(Array(line.utf8))).hasEnded == hasEnded)
+    }
+
     @Test(arguments: ["", "42", "42 (x", "42 (x) S 7"])
     func `what is no such line is none`(line: String) {
         #expect(ProcessTable.parse(Array(line.utf8)) == nil)

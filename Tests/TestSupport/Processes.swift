@@ -22,13 +22,14 @@ package enum Processes {
     private static func having(_ matches: (String) -> Bool) -> [Found] {
         let entries = (try? Files.names(in: "/proc")) ?? []
         return entries.compactMap(Int32.init).sorted().compactMap { pid in
-            guard fields("/proc/\(pid)/environ").contains(where: matches), state(of: pid) != "Z" else { return nil }
+            guard fields("/proc/\(pid)/environ").contains(where: matches), exists(pid) else { return nil }
             return Found(pid: pid, words: fields("/proc/\(pid)/cmdline"), session: getsid(pid))
         }
     }
 
+    /// Neither a zombie nor one that is being taken out of the table.
     package static func exists(_ pid: Int32) -> Bool {
-        state(of: pid).map { $0 != "Z" } ?? false
+        state(of: pid).map { $0 != "Z" && $0 != "X" } ?? false
     }
 
     /// Resident memory in bytes.

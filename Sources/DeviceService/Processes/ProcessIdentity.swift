@@ -23,7 +23,7 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
 
     package var isAlive: Bool {
         guard let fields = ProcessTable.fields(of: pid) else { return false }
-        return fields.started == started && fields.state != UInt8(ascii: "Z")
+        return fields.started == started && !fields.hasEnded
     }
 
     /// Sends a signal to this very process, and waits for its end. `false` if it is still there at the time limit.
@@ -59,6 +59,9 @@ enum ProcessTable {
         var state: UInt8
         var parent: Int32
         var started: UInt64
+
+        /// Waits for its parent (Z), or is being taken out of the table at this moment (X).
+        var hasEnded: Bool { state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") }
     }
 
     static func fields(of pid: Int32) -> Fields? {
