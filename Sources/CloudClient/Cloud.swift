@@ -155,9 +155,9 @@ package struct CommitAnswer: Hashable, Sendable {
     /// One for each operation, in order.
     package var outcomes: [OperationOutcome]
     /// The container's newest log position after the commit.
-    package var position: UInt64
+    package var position: LogPosition
 
-    package init(outcomes: [OperationOutcome], position: UInt64) {
+    package init(outcomes: [OperationOutcome], position: LogPosition) {
         self.outcomes = outcomes
         self.position = position
     }

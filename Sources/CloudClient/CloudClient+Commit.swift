@@ -84,7 +84,7 @@ extension CloudClient {
         return try decoding { () throws(WireError) in
             CommitAnswer(
                 outcomes: try answer.outcomes.map { (wire) throws(WireError) in try OperationOutcome(wire: wire) },
-                position: answer.position
+                position: LogPosition(counter: answer.position, hash: [UInt8](answer.hash))
             )
         }
     }
@@ -111,7 +111,7 @@ private struct CommitParts {
     private var outcomes = [OperationOutcome]()
     private var dependencies = BatchDependencies()
     /// As of the last request.
-    private var position: UInt64?
+    private var position: LogPosition?
     /// The next request.
     private var pending = [(operation: ItemOperation, wire: WireOperation)]()
     private var pendingBytes = Self.overheadBytes
@@ -147,7 +147,7 @@ private struct CommitParts {
     mutating func finish() async throws(CloudError) -> CommitAnswer {
         // The position comes from the server also where nothing was left to commit.
         if !pending.isEmpty || position == nil { try await sendPending() }
-        return CommitAnswer(outcomes: outcomes, position: position ?? 0)
+        return CommitAnswer(outcomes: outcomes, position: position ?? .beginning)
     }
 
     private mutating func sendPending() async throws(CloudError) {

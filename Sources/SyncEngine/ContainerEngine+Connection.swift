@@ -74,22 +74,29 @@ extension ContainerEngine {
     /// Everything that changed since the last known position. A position that the server does not know is never rewound to: the
     /// whole listing is taken, and what the server lacks is offered again.
     private func list() async throws(CloudError) {
+        if try await isKnownToBeRestored() { return try await listFromBeginning() }
         while true {
             let since = position == .beginning ? nil : position
-            let answered = try readAnswered()
             let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
-            // Its log may end between what the feed has told and what commits were answered.
-            if page.unknownPosition || page.head.counter < answered || synchronizer.isCloudRestored {
-                return try await listFromBeginning()
-            }
+            if page.unknownPosition { return try await listFromBeginning() }
             try await learnPackages(page.items)
             try record(page)
             if !page.more { return }
         }
     }
 
-    private func readAnswered() throws(CloudError) -> UInt64 {
-        do { return try replica.database.answeredCounter() } catch { throw .offline("the device's database: \(error)") }
+    /// Whether the server has lost what it said, though it knows up to where the feed was read: its log ends between that and what commits
+    /// were answered, or has gone on otherwise from there.
+    private func isKnownToBeRestored() async throws(CloudError) -> Bool {
+        let answered: LogPosition?
+        do {
+            if try synchronizer.isCloudRestored || replica.database.isComparing() { return true }
+            answered = try replica.database.answeredPosition()
+        } catch {
+            throw .offline("the device's database: \(error)")
+        }
+        guard let answered, answered.counter > position.counter else { return false }
+        return try await cloud.changes(container.id, since: answered, limit: 1).unknownPosition
     }
 
     private func listFromBeginning() async throws(CloudError) {

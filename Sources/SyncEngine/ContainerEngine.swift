@@ -266,6 +266,8 @@ package actor ContainerEngine {
     /// Files that became whole while somebody was about to write down that they are dataless.
     private var filledMeanwhile: [InodeKey: (revision: RevisionID, state: LocalState)] = [:]
     private var fillWatchers = 0
+    /// The log's end after the last commit that was answered, until that is written down.
+    var answeredPosition: LogPosition?
     var passWaiters: [CheckedContinuation<Void, Never>] = []
 
     package func setOffline(_ offline: Bool) {

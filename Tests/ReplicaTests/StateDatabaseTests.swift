@@ -142,10 +142,11 @@ import UbiquityModel
         var item = try remoteFile(1, "file")
         item.position = 9
         let row = SyncedItem(item, local: evidence(1))
-        try database.apply(SyncedChanges(upserts: [row]), remote: [item])
-        #expect(try database.answeredCounter() == 9)
+        let answered = LogPosition(counter: 9, hash: [UInt8](repeating: 2, count: 32))
+        try database.apply(SyncedChanges(upserts: [row]), remote: [item], answered: answered)
+        #expect(try database.answeredPosition() == answered)
         try database.removeRemote([item.id], position: LogPosition(counter: 4, hash: [UInt8](repeating: 1, count: 32)))
-        #expect(try database.answeredCounter() == 0)
+        #expect(try database.answeredPosition() == nil)
         let now = try #require(try database.synced(item.id))
         guard case .file(let file) = now.content else {
             Issue.record("it is a file")
@@ -154,6 +155,18 @@ import UbiquityModel
         // Whoever sends another content of that item must not replace this one.
         #expect(file.content == nil && file.revision == item.content.revision)
         #expect(now.local?.changed != row.local?.changed)
+    }
+
+    @Test func `a comparison that did not come to its end is known to have begun`() throws {
+        let item = try remoteFile(1, "file")
+        try database.write(remote: [item], position: LogPosition(counter: 9, hash: [UInt8](repeating: 2, count: 32)))
+        #expect(try !database.isComparing())
+        try database.rewrite(remote: [item], manifests: [:])
+        // Its position may be one that the server knows again some day.
+        try database.apply(SyncedChanges(), remote: [item], answered: .beginning)
+        #expect(try database.isComparing())
+        try database.removeRemote([], position: LogPosition(counter: 4, hash: [UInt8](repeating: 1, count: 32)))
+        #expect(try !database.isComparing())
     }
 
     @Test func `what was sent stays known until it is answered`() throws {

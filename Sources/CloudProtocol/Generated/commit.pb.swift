@@ -638,7 +638,11 @@ package nonisolated struct WireCommitResponse: Sendable {
   /// one for each operation, in order
   package var outcomes: [WireOutcome] = []
 
+  /// of the container's log after the commit
   package var position: UInt64 = 0
+
+  /// of the log up to there
+  package var hash: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1693,7 +1697,7 @@ nonisolated extension WireOutcome: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireCommitResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".CommitResponse"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}outcomes\0\u{1}position\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}outcomes\0\u{1}position\0\u{1}hash\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1703,6 +1707,7 @@ nonisolated extension WireCommitResponse: SwiftProtobuf.Message, SwiftProtobuf._
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.outcomes) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.position) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.hash) }()
       default: break
       }
     }
@@ -1715,12 +1720,16 @@ nonisolated extension WireCommitResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.position != 0 {
       try visitor.visitSingularUInt64Field(value: self.position, fieldNumber: 2)
     }
+    if !self.hash.isEmpty {
+      try visitor.visitSingularBytesField(value: self.hash, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireCommitResponse, rhs: WireCommitResponse) -> Bool {
     if lhs.outcomes != rhs.outcomes {return false}
     if lhs.position != rhs.position {return false}
+    if lhs.hash != rhs.hash {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,6 +1,7 @@
 internal import CatalogModel
 internal import Chunking
 internal import CloudProtocol
+internal import FoundationEssentials
 internal import Hummingbird
 internal import HummingbirdCore
 internal import Reconciliation
@@ -34,6 +35,7 @@ extension CloudService {
         var response = WireCommitResponse()
         response.outcomes = answer.outcomes.map { WireOutcome($0) }
         response.position = answer.position.counter
+        response.hash = Data(answer.position.hash)
         return try .message(response)
     }
 

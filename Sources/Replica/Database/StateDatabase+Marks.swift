@@ -22,9 +22,23 @@ extension StateDatabase {
         try reading { try MetaTable.read($0, .position).map(MetaTable.decodePosition) }
     }
 
-    /// The highest counter of the log that an answer to a commit has told, which may be further than `position`; 0 if none has.
-    package func answeredCounter() throws(ReplicaError) -> UInt64 {
-        try reading { try MetaTable.read($0, .answered).flatMap(MetaTable.decodeCounter) ?? 0 }
+    /// The log's end after the last commit that was answered, which may be further than `position`; `nil` if none was.
+    package func answeredPosition() throws(ReplicaError) -> LogPosition? {
+        try reading { database in
+            guard let bytes = try MetaTable.read(database, .answered) else { return nil }
+            // An earlier version wrote the counter alone: a position that no server knows, so everything is compared once.
+            var reader = ByteReader(bytes)
+            if bytes.count == 8, let counter = reader.integer(UInt64.self) {
+                return LogPosition(counter: counter, hash: [])
+            }
+            return try MetaTable.decodePosition(bytes)
+        }
+    }
+
+    /// Whether a full listing of a server that was restored has begun, and not come to its end: some rows agree with it already, and
+    /// `position` says nothing any more.
+    package func isComparing() throws(ReplicaError) -> Bool {
+        try reading { try MetaTable.read($0, .comparing) == [1] }
     }
 
     /// What the server last gave this device, to tell it from a copy of itself.
@@ -63,7 +77,7 @@ private enum MarkTable {
 }
 
 enum MetaTable {
-    enum Key: String { case position, answered, nonce, cleanStop, listed }
+    enum Key: String { case position, answered, comparing, nonce, cleanStop, listed }
 
     static func read(_ database: Database, _ key: Key) throws -> [UInt8]? {
         try database.row("SELECT value FROM meta WHERE key = ?", [.text(key.rawValue)]) { $0.blob(0) ?? [] }
@@ -78,17 +92,6 @@ enum MetaTable {
 
     static func clear(_ database: Database, _ key: Key) throws {
         try database.run("DELETE FROM meta WHERE key = ?", [.text(key.rawValue)])
-    }
-
-    static func write(answered counter: UInt64, _ database: Database) throws {
-        var writer = ByteWriter()
-        writer.integer(counter)
-        try write(database, .answered, writer.result)
-    }
-
-    static func decodeCounter(_ bytes: [UInt8]) -> UInt64? {
-        var reader = ByteReader(bytes)
-        return reader.integer(UInt64.self)
     }
 
     static func encode(_ position: LogPosition) -> [UInt8] {

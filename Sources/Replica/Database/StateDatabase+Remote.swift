@@ -83,6 +83,7 @@ extension StateDatabase {
     /// also where it knows less than it did, and what was agreed on with it changes (`SyncedItem.agreed(withRestored:known:)`).
     package func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws(ReplicaError) {
         try writing { database in
+            try MetaTable.write(database, .comparing, [1])
             for item in items {
                 let known = try RemoteTable.fetch(database, item.id)
                 guard let row = try SyncedTable.fetch(database, item.id)?.agreed(withRestored: item, known: known)
@@ -109,6 +110,7 @@ extension StateDatabase {
             if let position {
                 try MetaTable.write(database, .position, MetaTable.encode(position))
                 try MetaTable.clear(database, .answered)
+                try MetaTable.clear(database, .comparing)
             }
         }
     }

@@ -85,10 +85,12 @@ extension StateDatabase {
     ///
     /// - Parameters:
     ///   - remote: the answers to a commit, which are the server's word as much as the feed is.
+    ///   - answered: the log's end after that commit.
     ///   - unpopulated: folders that appeared without their items.
     package func apply(
         _ changes: SyncedChanges,
         remote: [RemoteItem] = [],
+        answered: LogPosition? = nil,
         manifests: [ContentID: Manifest] = [:],
         unpopulated: [ItemID] = []
     ) throws(ReplicaError) {
@@ -96,7 +98,7 @@ extension StateDatabase {
             for folder in unpopulated { try PopulationTable.insert(database, folder) }
             let refreshedLater = Set(changes.upserts.map(\.id)).union(changes.removals)
             try RemoteTable.write(database, remote, folding: isCaseInsensitive, refreshedLater: refreshedLater)
-            if let answered = remote.map(\.position).max() { try MetaTable.write(answered: answered, database) }
+            if let answered { try MetaTable.write(database, .answered, MetaTable.encode(answered)) }
             // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered, refreshedLater: refreshedLater)
             try SyncedTable.apply(database, changes)

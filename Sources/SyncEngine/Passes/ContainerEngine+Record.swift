@@ -35,14 +35,26 @@ extension ContainerEngine {
             await referToNewRevision(row, remote)
         }
         let arriving = try prepareForChanges(record.answered.filter { !recorded.contains($0.id) })
+        let answered = answeredPosition
+        answeredPosition = nil
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
             let durable = Self.makeDurable(record.written, record.folders, changes, replica)
             if durable {
-                try replica.database.apply(changes, remote: record.answered, manifests: record.manifests)
+                try replica.database.apply(
+                    changes,
+                    remote: record.answered,
+                    answered: answered,
+                    manifests: record.manifests
+                )
                 try replica.deletions.remove(record.deletions.map { .item($0) })
             } else {
-                try replica.database.apply(SyncedChanges(), remote: record.answered, manifests: record.manifests)
+                try replica.database.apply(
+                    SyncedChanges(),
+                    remote: record.answered,
+                    answered: answered,
+                    manifests: record.manifests
+                )
             }
             return durable
         }

@@ -263,7 +263,12 @@ extension EngineView: EngineDevice {
             throw CloudError.malformed("outcomes are missing from the answer")
         }
         for case .missingChunks(let chunks) in answer.outcomes { uploader.lost.note(chunks) }
+        noteAnswered(answer.position)
         return answer.outcomes
+    }
+
+    private func noteAnswered(_ position: LogPosition) {
+        engine?.assumeIsolated { $0.answeredPosition = position }
     }
 
     /// Manifests shorter than this travel whole.
