@@ -51,7 +51,10 @@ extension ItemTracker {
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
                 settleUnknown(found, candidate)
+            case .unavailable where isInTheWay(candidate):
+                candidate.applies = [.aside]
             case .unavailable:
+                followRestored(candidate, pass)
                 let reason = "its content is neither here nor in the cloud"
                 view.noteProblem(candidate.id, at: candidate.found?.place, reason)
                 candidate.verdict = .parked
@@ -112,6 +115,26 @@ extension ItemTracker {
             rival: rival,
             deletionIsLogged: candidate.deletionIsProven
         )
+    }
+
+    /// A server that was restored knows nothing of it, nobody has its content, and the cloud has given its name to another: that one would
+    /// never come.
+    private func isInTheWay(_ candidate: Candidate) -> Bool {
+        guard candidate.remote == nil, let found = candidate.found else { return false }
+        let there = (try? view.remote(at: Place(parent: found.parent, name: found.place.name))) ?? []
+        return there.contains { $0.id != candidate.id && !$0.isDeleted && !$0.isAnnounced }
+    }
+
+    /// A restored backup has other inodes than its rows say, and so does this placeholder, of which nobody has the content: its row leads to it
+    /// from now on, so that its user can remove it. (What can be had gets a new row with that.)
+    private func followRestored(_ candidate: Candidate, _ pass: Pass) {
+        guard let found = candidate.found, var row = candidate.synced, let local = row.local,
+            local.key != found.state.key, found.state.placeholder?.revision == row.content.revision
+        else { return }
+        row.local = LocalEvidence(found.state)
+        // It still waits.
+        row.local?.changed = Timestamp(nanoseconds: 0)
+        pass.setRow(row)
     }
 
     private func isPackage(_ candidate: Candidate) -> Bool { candidate.found?.state.kind == .package }

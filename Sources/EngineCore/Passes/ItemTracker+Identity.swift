@@ -114,6 +114,12 @@ extension ItemTracker {
         for elsewhere in [currentPlace(of: key), try localPlace(of: own)] {
             if let elsewhere, try view.observe(elsewhere)?.key == key { return nil }
         }
+        // Where a folder was set back to a moment at which names changed, no inode is known: the item is what has its name.
+        if own.place.name != place.name, let home = try localPlace(of: own), let there = try view.observe(home),
+            kind(of: there) == own.content.kind, try view.synced(key: there.key).isEmpty
+        {
+            return nil
+        }
         return own
     }
 

@@ -34,8 +34,7 @@ extension ItemTracker {
             let place = LocalPlace(folder: folder, name: IgnoreRules.name)
             let state = try view.observe(place)
             if let state, state.kind == .file {
-                // What takes the place of a content is about to come.
-                if state.isDataless, isAbsent(state.key), absences[state.key] != .superseded {
+                if state.isDataless, isAbsent(state.key), !isAboutToBeReplaced(state.key) {
                     // Whoever waited for it would wait for ever.
                     ignoring.set("its content is nowhere: nothing is ignored by it", of: folder)
                     ignoring.set(.none, of: folder, nil)

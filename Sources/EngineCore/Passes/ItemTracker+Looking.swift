@@ -40,7 +40,7 @@ extension ItemTracker {
         var state = try ahead ?? view.observe(place)
         // What a lookup has made since the pass began gets its row now: a program may have moved it here, and it would be taken for new.
         view.recordMade()
-        let known = try rows(at: place, in: parent, state?.key)
+        let known = try rows(at: place, in: parent, state)
         // What is an item already may have been changed by this engine, too.
         if ahead != nil, !known.isEmpty { state = try view.observe(place) }
         try look(at: place, parent, state, known.first, work, into: pass)
@@ -48,11 +48,14 @@ extension ItemTracker {
     }
 
     /// The items that were synced under a name: first the one that has it still, if any has.
-    package func rows(at place: LocalPlace, in parent: ItemID, _ key: InodeKey?) throws -> [SyncedItem] {
+    package func rows(at place: LocalPlace, in parent: ItemID, _ state: LocalState?) throws -> [SyncedItem] {
         var rows = try view.synced(at: Place(parent: parent, name: place.name))
         guard rows.count > 1 else { return rows }
+        let kind = state.flatMap { self.kind(of: $0) }
         let owner =
-            try rows.firstIndex { key != nil && $0.local?.key == key }
+            try rows.firstIndex { state != nil && $0.local?.key == state?.key }
+            // A restored backup has other inodes than its rows say: a link is not the file that the cloud has under the name by now.
+            ?? rows.firstIndex { try $0.content.kind == kind && !isElsewhere($0, than: place) }
             ?? rows.firstIndex { try !isElsewhere($0, than: place) }
         if let owner { rows.insert(rows.remove(at: owner), at: 0) }
         return rows
@@ -74,7 +77,7 @@ extension ItemTracker {
     ) throws {
         guard let state, state.kind != .other else {
             if let row { try collectAbsent(row, work, into: pass) }
-            return
+            return try lookAtWhatWasMoved(to: place, besides: row?.id, work, into: pass)
         }
         if let own = try sentItem(state, at: place, row) {
             try found(own.id, place, parent, state, own, work, into: pass)
@@ -119,6 +122,19 @@ extension ItemTracker {
         // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
         if let row { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// What had come here from its row's place, which nobody looks at again, and has gone: removed before that was sent, or while nothing could
+    /// be, since nobody has its content.
+    private func lookAtWhatWasMoved(
+        to place: LocalPlace,
+        besides item: ItemID?,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
+        for key in moves.keys(at: place) {
+            for row in try view.synced(key: key) where row.id != item { try collectAbsent(row, work, into: pass) }
+        }
     }
 
     /// What was another item until it went on as this one: that other one has what is at its name now, or has ended.

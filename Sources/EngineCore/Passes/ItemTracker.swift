@@ -119,6 +119,16 @@ package final class ItemTracker<View: DeviceView> {
     /// Nobody has the content, as far as the cloud has told until now: what waited for it goes on without. No failure of a disk says that.
     func isAbsent(_ key: InodeKey) -> Bool { undeliverable[key] != nil && absences[key] != nil }
 
+    /// What takes the place of a content that nobody has any more is about to come. A server that was restored from a backup may know
+    /// neither.
+    func isAboutToBeReplaced(_ key: InodeKey) -> Bool {
+        guard absences[key] == .superseded else { return false }
+        return (owners[key] ?? []).contains { item in
+            guard let remote = (try? view.remote(item)) ?? nil else { return false }
+            return !remote.isDeleted
+        }
+    }
+
     /// Why a content is not asked for now; `nil` when it is.
     func refusal(of key: InodeKey) -> Verdict? {
         guard let failure = undeliverable[key] else { return nil }

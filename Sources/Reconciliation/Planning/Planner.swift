@@ -23,7 +23,7 @@ package enum Planner {
         case (let local?, nil):
             return decideUntracked(local, remote: live, rival: rival)
         case (nil, let synced?):
-            return decideAbsent(synced, remote: live, wasHeardOf: remote != nil, deletionIsLogged: deletionIsLogged)
+            return decideAbsent(synced, remote: live, deletionIsLogged: deletionIsLogged)
         case (let local?, let synced?):
             guard let live else { return decideWithoutRemote(local, synced, tombstone: remote) }
             return decidePresent(local, synced, live)
@@ -66,10 +66,10 @@ package enum Planner {
     private static func decideAbsent(
         _ synced: AgreedItem,
         remote: RemoteItem?,
-        wasHeardOf: Bool,
         deletionIsLogged: Bool
     ) -> Decision {
-        guard let remote else { return wasHeardOf || deletionIsLogged ? .forget : .unavailable }
+        // Deleted there, or unknown to a server that was restored: who has it offers it again, and a row alone is nothing to wait for.
+        guard let remote else { return .forget }
         // Edit against delete: the edit survives.
         guard deletionIsLogged, sameContent(remote.content, synced.content) else { return .apply([.appear]) }
         if case .file(let file) = synced.content { return .send([.delete(base: file.revision)]) }

@@ -48,6 +48,19 @@ import UbiquityModel
         )
     }
 
+    @Test(arguments: [false, true])
+    func `what is neither here nor in the cloud is forgotten`(deletionIsLogged: Bool) throws {
+        let synced = AgreedItem(try remote(1))
+        #expect(
+            Planner.decide(local: nil, synced: synced, remote: nil, deletionIsLogged: deletionIsLogged) == .forget
+        )
+        var deleted = try remote(1)
+        deleted.isDeleted = true
+        #expect(
+            Planner.decide(local: nil, synced: synced, remote: deleted, deletionIsLogged: deletionIsLogged) == .forget
+        )
+    }
+
     @Test func `edit against delete keeps the edit, on either side`() throws {
         let synced = AgreedItem(try remote(1))
         #expect(
