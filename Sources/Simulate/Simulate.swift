@@ -34,6 +34,9 @@ import Synchronization
     @Option(help: "How many worlds at the same time; otherwise one for each processor.")
     var jobs: Int?
 
+    @Option(help: "Of the schedule's steps these alone, by number, with commas, as --shrink tells them.")
+    var only: StepList?
+
     @Flag(help: "Tell what happens.")
     var story = false
 
@@ -66,7 +69,7 @@ import Synchronization
         DispatchQueue.concurrentPerform(iterations: story ? 1 : jobs ?? ProcessInfo.processInfo.activeProcessorCount) {
             _ in
             while let seed = progress.withLock({ $0.take(in: range) }) {
-                let outcome = Simulation.run(seed: seed, settings: settings, keepsStory: story)
+                let outcome = Simulation.run(seed: seed, settings: settings, only: only?.steps, keepsStory: story)
                 progress.withLock { progress in
                     progress.add(outcome)
                     if story || range.lowerBound == range.upperBound { tell(outcome) }
@@ -132,6 +135,17 @@ import Synchronization
             slowest = max(slowest, outcome.settling)
             if outcome.failure != nil { failures += 1 }
         }
+    }
+}
+
+/// `N,N,…`.
+struct StepList: ExpressibleByArgument {
+    var steps: [Int]
+
+    init?(argument: String) {
+        let parts = argument.split(separator: ",", omittingEmptySubsequences: false)
+        steps = parts.compactMap { Int($0) }
+        guard steps.count == parts.count, steps.allSatisfy({ $0 >= 0 }) else { return nil }
     }
 }
 

@@ -454,6 +454,60 @@ import Testing
             ],
             moreFaults: [.packages, .cases, .rules]
         ),
+        // A folder was set back while nothing ran: what had been deleted since in a folder that came back with it as another inode was not looked at.
+        Story(
+            seed: 61_000_000_576,
+            steps: [
+                4, 5, 17, 18, 22, 32, 41, 43, 45, 46, 47, 48, 119, 120, 121,
+            ]
+        ),
+        Story(
+            seed: 61_000_000_114,
+            steps: [
+                11, 14, 18, 19, 20, 24, 34, 67, 68, 72, 73, 74,
+            ],
+            moreFaults: [.stops, .treesSetBack]
+        ),
+        // The server was restored, and did not know a link under whose name it has had a file: nobody looked at the link's row.
+        Story(
+            seed: 60_000_001_922,
+            steps: [
+                17, 31, 35, 37, 40, 44, 56, 57, 61, 62,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // The same with what a device had just deleted and not written down: it waited for what nobody has.
+        Story(
+            seed: 60_000_002_202,
+            steps: [
+                2, 3, 10, 11, 12, 13, 14, 15, 34, 35, 38, 39, 46, 47, 53, 57, 58, 59, 61,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // Rules whose content went with the server: what is new in their folder waited for them for ever.
+        Story(
+            seed: 60_000_002_462,
+            steps: [
+                0, 2, 13, 16, 20, 21, 33, 34, 38, 39,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // A restored device's placeholder of what went with the server was removed, and not missed.
+        Story(
+            seed: 60_000_003_303,
+            steps: [
+                1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 26, 30, 38, 39, 42, 43, 46, 47, 58, 59, 60, 62, 63,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // Such a placeholder had the name that the cloud has given to another item, which never came.
+        Story(
+            seed: 60_000_030_387,
+            steps: [
+                0, 3, 4, 6, 10, 11, 15, 16, 17, 24, 26, 32, 33, 35, 42, 51, 52, 53, 54, 55, 56, 58,
+            ],
+            moreFaults: [.serverBackups]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

@@ -119,7 +119,8 @@ extension Synchronizer {
                         try compare(state, row, at: place)
                     } else if item != nil, try compare(state, row, at: place) {
                         tracker.unwitnessed.insert(place)
-                        if row == nil, state.kind == .folder { strangeFolders.insert(state.key) }
+                        // Also one that goes on as the item that had its name: not only what that had lies in it.
+                        if state.kind == .folder, try folderItem(state.key) == nil { strangeFolders.insert(state.key) }
                     }
                     // Nothing in it is an item, but whoever changes something there changes it.
                     if state.kind == .package { device.folders.insert(state.key, parent: key, name: name) }

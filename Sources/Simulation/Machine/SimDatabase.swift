@@ -9,9 +9,12 @@ struct SimDatabase {
     var held: Set<ItemID> = []
     var manifests: [ContentID: Manifest] = [:]
     var position: LogPosition?
-    /// The highest counter that an answer to a commit has told.
-    var answered: UInt64 = 0
+    /// The log's end after the last commit that was answered.
+    var answered: LogPosition?
+    /// A listing of a server that was restored has begun, and not come to its end.
+    private(set) var isComparing = false
     var deletions: Set<DeletionEntry> = []
+    var wasStoppedCleanly = false
 
     // MARK: Rows
 
@@ -86,6 +89,7 @@ struct SimDatabase {
 
     /// What a restored server says counts.
     mutating func rewrite(remote items: [RemoteItem], manifests new: [ContentID: Manifest]) {
+        isComparing = true
         for item in items {
             if let row = synced[item.id]?.agreed(withRestored: item, known: remote[item.id]) { synced[item.id] = row }
             remote[item.id] = item
@@ -94,7 +98,10 @@ struct SimDatabase {
         manifests.merge(new) { known, _ in known }
     }
 
-    mutating func removeRemote(_ ids: [ItemID]) {
+    mutating func removeRemote(_ ids: [ItemID], position: LogPosition) {
+        self.position = position
+        answered = nil
+        isComparing = false
         for id in ids {
             if let row = synced[id]?.agreed(withRestored: nil, known: remote[id]) { synced[id] = row }
             remote[id] = nil
@@ -105,10 +112,11 @@ struct SimDatabase {
     mutating func apply(
         _ changes: SyncedChanges,
         remote items: [RemoteItem] = [],
+        answered: LogPosition? = nil,
         manifests new: [ContentID: Manifest] = [:]
     ) {
         write(remote: items)
-        answered = items.map(\.position).max() ?? answered
+        if let answered { self.answered = answered }
         for id in changes.removals {
             synced[id] = nil
             refresh(id)

@@ -46,9 +46,7 @@ extension SimDevice: EngineDevice {
 
     func removeRemote(_ items: [ItemID], position: LogPosition) throws {
         try canWrite()
-        machine.database.removeRemote(items)
-        machine.database.position = position
-        machine.database.answered = 0
+        machine.database.removeRemote(items, position: position)
     }
 
     func itemCount() throws -> Int { machine.database.synced.count }
@@ -91,7 +89,8 @@ extension SimDevice: EngineDevice {
         machine.makeDiskDurable()
         var changes = record.changes
         changes.upserts = changes.upserts.map(corrected)
-        machine.database.apply(changes, remote: record.answered, manifests: record.manifests)
+        machine.database.apply(changes, remote: record.answered, answered: answered, manifests: record.manifests)
+        answered = nil
         world.note("\(machine.name) writes down \(SimNote(changes))")
         try await pause(5...200)
         machine.database.deletions.subtract(record.deletions.map { .item($0) })
@@ -314,8 +313,8 @@ extension SimDevice: EngineDevice {
         chunks: [(id: ChunkID, bytes: [UInt8])]
     ) async throws -> [OperationOutcome] {
         let clock = wallClock
-        return try await request { cloud in
-            let outcomes = try cloud.commit(
+        let (outcomes, answered) = try await request { cloud in
+            let (outcomes, head) = try cloud.commit(
                 operations,
                 chunks: chunks.map(\.id),
                 by: self.machine.credentials,
@@ -324,8 +323,10 @@ extension SimDevice: EngineDevice {
             for (operation, outcome) in zip(operations, outcomes) {
                 self.world.note("\(self.machine.name) sends \(SimNote(operation)): \(SimNote(outcome))")
             }
-            return outcomes
+            return (outcomes, head)
         }
+        self.answered = answered
+        return outcomes
     }
 
     func isOfConnection(_ error: any Error) -> Bool { error is SimFailure }

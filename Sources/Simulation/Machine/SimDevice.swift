@@ -43,6 +43,8 @@ final class SimDevice {
     var marks = PackageMarks(rules: PackageRules(extensions: [SimDevice.packageExtension]))
     /// The files of packages that it has looked at.
     var packageFiles: [InodeKey: [InodeKey]] = [:]
+    /// The log's end after the last commit that was answered, until that is written down.
+    var answered: LogPosition?
     /// Files that became whole while a pass ran.
     private var filled: [InodeKey: LocalEvidence] = [:]
 
@@ -65,7 +67,12 @@ final class SimDevice {
             case .item: true
             }
         }
-        do { try synchronizer.scan(isAfterCleanStop: false) } catch { world.fail("the scan failed: \(error)") }
+        let wasClean = machine.database.wasStoppedCleanly
+        if wasClean {
+            machine.database.wasStoppedCleanly = false
+            machine.makeDatabaseDurable()
+        }
+        do { try synchronizer.scan(isAfterCleanStop: wasClean) } catch { world.fail("the scan failed: \(error)") }
         synchronizer.handle(.started)
         for row in machine.database.synced.values.sorted(by: { $0.id < $1.id }) where row.content.kind == .package {
             referToNewRevision(row, machine.database.remote[row.id])
@@ -107,6 +114,14 @@ final class SimDevice {
     }
 
     var isDrained: Bool { changes.isEmpty }
+
+    /// As the device service: then what differs at the next start was changed while nothing ran.
+    var hasNothingToSend: Bool {
+        drain()
+        let left = synchronizer.core.unfinished + synchronizer.core.parkedWork
+        return !synchronizer.changedWhileStopping && synchronizer.heldDeletions.isEmpty
+            && left.allSatisfy { if case .item = $0 { true } else { false } }
+    }
 
     // MARK: Time
 
@@ -153,6 +168,7 @@ final class SimDevice {
                 try await openSession()
                 guard number == connection else { return }
                 synchronizer.handle(.connected)
+                try await compareIfRestored(number)
                 while try await pull(number) {}
                 guard number == connection else { return }
                 synchronizer.handle(.caughtUp)
@@ -198,24 +214,14 @@ final class SimDevice {
     /// - Returns: whether more is there.
     private func pull(_ number: UInt64) async throws -> Bool {
         let since = position
-        let answered = machine.database.answered
         let page = try await page(since: since)
         guard number == connection, !isDead else { return false }
         // As the device service, which cannot go on without its database.
         if machine.isDiskFull { throw SimFailure.offline }
-        if page.isUnknownPosition || !isFollowing && (page.head.counter < answered || synchronizer.isCloudRestored) {
+        if page.isUnknownPosition {
             // As the device service, which ends the connection for that, unless it has just begun.
             guard !isFollowing else { throw SimFailure.offline }
-            _ = try await synchronizer.compareWithRestored { since in
-                let page = try await self.page(since: since ?? .beginning)
-                guard number == self.connection, !self.isDead else { throw SimFailure.offline }
-                return ListedPage(
-                    items: page.items,
-                    manifests: page.manifests,
-                    position: page.position,
-                    more: page.more
-                )
-            }
+            try await compare(number)
             return true
         }
         synchronizer.remoteArrives(page.items)
@@ -224,6 +230,28 @@ final class SimDevice {
         machine.database.position = page.position
         synchronizer.remoteWritten(page.items)
         return page.more
+    }
+
+    /// Its log may end between what the feed has told and what commits were answered, or have gone on otherwise from there.
+    private func compareIfRestored(_ number: UInt64) async throws {
+        if machine.database.isComparing || synchronizer.isCloudRestored { return try await compare(number) }
+        guard let answered = machine.database.answered, answered.counter > position.counter else { return }
+        let isUnknown = try await page(since: answered).isUnknownPosition
+        guard number == connection, !isDead else { throw SimFailure.offline }
+        if isUnknown { try await compare(number) }
+    }
+
+    private func compare(_ number: UInt64) async throws {
+        _ = try await synchronizer.compareWithRestored { since in
+            let page = try await self.page(since: since ?? .beginning)
+            guard number == self.connection, !self.isDead else { throw SimFailure.offline }
+            return ListedPage(
+                items: page.items,
+                manifests: page.manifests,
+                position: page.position,
+                more: page.more
+            )
+        }
     }
 
     private func page(since: LogPosition) async throws -> SimCloud.Page {

@@ -18,6 +18,10 @@ final class SimMachine {
     /// What is on the disk, and in the database, whatever happens.
     private var durable: (disk: SimDisk, database: SimDatabase)
     private var backup: (disk: SimDisk, database: SimDatabase, credentials: SimCredentials)?
+    /// Of the container's folder alone.
+    private var treeBackup: SimDisk?
+    /// Somebody has started it while it was about to end.
+    private var startsAgain = false
     /// What it was before its backup was restored, if that was another one by then.
     private var abandoned: SimCredentials?
     /// How far its clock is ahead of the right time.
@@ -63,7 +67,12 @@ final class SimMachine {
     func joinAgain() {
         world.later(500_000...4_000_000) { [self] in
             var fresh = freshCredentials()
-            guard device != nil, !world.cloud.knows(credentials) else { return }
+            guard let device, device.synchronizer.core.connection == .refused else { return }
+            guard !world.cloud.knows(credentials) else {
+                // The server is one from before that: its person only tries again.
+                kill()
+                return start()
+            }
             // What it once was is dead, and stands in the list under its name.
             if let abandoned, !world.machines.contains(where: { $0.credentials.token == abandoned.token }) {
                 _ = world.cloud.revoke(abandoned)
@@ -94,7 +103,10 @@ final class SimMachine {
     // MARK: Life
 
     func start() {
-        guard device == nil else { return }
+        guard device == nil else {
+            startsAgain = device?.synchronizer.isStopping ?? false
+            return
+        }
         world.note("\(name) starts")
         let device = SimDevice(machine: self)
         self.device = device
@@ -105,6 +117,7 @@ final class SimMachine {
     /// As by `kill -9`: what was in memory is gone.
     func kill() {
         guard let device else { return }
+        startsAgain = false
         world.note("\(name) is killed")
         device.isDead = true
         device.synchronizer.isStopping = true
@@ -115,6 +128,31 @@ final class SimMachine {
             disk[number]?.isDirty = false
         }
         disk.dropStaged()
+    }
+
+    /// As somebody who asks it to end.
+    func stop() {
+        guard let device, !device.synchronizer.isStopping else { return }
+        world.note("\(name) is to stop")
+        device.synchronizer.isStopping = true
+        stopWhenIdle(device)
+    }
+
+    private func stopWhenIdle(_ device: SimDevice) {
+        guard !device.synchronizer.isRunningPass else {
+            return device.later(100...2_000) { [self] in stopWhenIdle($0) }
+        }
+        let isInUse = disk.inodes.values.contains { $0.writers > 0 || $0.isDirty }
+        let isClean = device.hasNothingToSend && !isInUse
+        let startsAgain = startsAgain
+        kill()
+        if isClean, !isDiskFull {
+            world.count(.cleanStops)
+            makeDiskDurable()
+            database.wasStoppedCleanly = true
+            makeDatabaseDurable()
+        }
+        if startsAgain { start() }
     }
 
     /// Nothing of its world happens any more.
@@ -170,6 +208,21 @@ final class SimMachine {
         durable = (disk, database)
     }
 
+    func backUpTree() {
+        if device != nil { treeBackup = disk }
+    }
+
+    /// The folder as it was, and all else as it is.
+    func setTreeBack() {
+        guard device == nil, database.wasStoppedCleanly, let backup = treeBackup else { return }
+        treeBackup = nil
+        world.count(.treesSetBack)
+        world.note("\(name)'s folder is set back")
+        goBack(to: backup)
+        if world.random.happens(50) { disk.renumber() }
+        durable = (disk, database)
+    }
+
     /// Everything of another one, copied while that was running: by blocks, or file by file.
     func becomeClone(of other: SimMachine) {
         kill()
@@ -185,6 +238,12 @@ final class SimMachine {
 
     /// What only this disk had goes with it.
     private func goBack(to former: SimDisk, _ database: SimDatabase) {
+        goBack(to: former)
+        self.database = database
+        for item in database.sending.keys { self.database.sending[item]?.isDoubtful = true }
+    }
+
+    private func goBack(to former: SimDisk) {
         let left = former.tokens
         let sent = (try? world.cloud.kept()) ?? []
         world.ledger.destroy(disk.tokens.filter { !left.contains($0) && !sent.contains($0) }.sorted())
@@ -194,8 +253,6 @@ final class SimMachine {
             disk[number]?.isDirty = false
         }
         disk.dropStaged()
-        self.database = database
-        for item in database.sending.keys { self.database.sending[item]?.isDoubtful = true }
     }
 
     func setDeaf(_ isDeaf: Bool) {

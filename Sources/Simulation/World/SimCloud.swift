@@ -108,7 +108,7 @@ struct SimCloud {
         chunks: [ChunkID],
         by credentials: SimCredentials,
         deviceClock: Timestamp
-    ) throws -> [OperationOutcome] {
+    ) throws -> (outcomes: [OperationOutcome], head: LogPosition) {
         let lacking = isQuotaUsed ? try missing(chunks) : []
         let request = CommitRequest(
             chunks: chunks.filter { !lacking.contains($0) }.map(Self.record),
@@ -117,7 +117,8 @@ struct SimCloud {
             now: timeOfDay,
             isQuotaExceeded: !lacking.isEmpty
         )
-        return try catalog.commit(request, Self.scope(credentials)).outcomes
+        let answer = try catalog.commit(request, Self.scope(credentials))
+        return (answer.outcomes, answer.position)
     }
 
     func changes(for credentials: SimCredentials, since: LogPosition) throws -> Page {

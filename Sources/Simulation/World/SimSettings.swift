@@ -32,6 +32,10 @@ package enum SimFault: String, CaseIterable, Sendable {
     case clones
     /// The server collects every chunk that nothing refers to, as if devices had slept for days over what they were told.
     case collections
+    /// The service is stopped, and started again later.
+    case stops
+    /// While the service is stopped, somebody sets the container's folder back to what it was some time ago, and leaves the database as it is.
+    case treesSetBack
     /// Programs write and change what is to be ignored, and treat these files as all others.
     case rules
     /// Programs make folders that are one document, change what lies in them, and make others of them.
@@ -58,6 +62,8 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .revocations: .devicesRevoked
         case .clones: .disksCloned
         case .collections: .chunksCollected
+        case .stops: .cleanStops
+        case .treesSetBack: .treesSetBack
         case .rules: .rules
         case .packages: .packages
         case .cases: .twinsRefused
