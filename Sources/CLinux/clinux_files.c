@@ -133,6 +133,8 @@ int clinux_truncate(int descriptor, int64_t size) { return RETRY(ftruncate(descr
 
 int clinux_try_lock(int descriptor) { return RETRY(flock(descriptor, LOCK_EX | LOCK_NB)); }
 
+int clinux_unlock(int descriptor) { return RETRY(flock(descriptor, LOCK_UN)); }
+
 int64_t clinux_pread(int descriptor, void *buffer, size_t length, int64_t offset) {
     return RETRY(pread(descriptor, buffer, length, offset));
 }

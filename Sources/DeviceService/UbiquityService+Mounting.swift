@@ -210,7 +210,8 @@ extension UbiquityService {
                 mountPoint: point,
                 containerName: entry.container,
                 showVersions: entry.options.contains("show_versions"),
-                options: entry.options.filter { $0 != "show_versions" },
+                // A device that may only read would keep what programs write to itself, for ever: they are told at once (EROFS).
+                options: entry.options.filter { $0 != "show_versions" } + (info.isReadOnly ? ["ro"] : []),
                 mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) }),
                 helperPath: getenv("UBIQUITY_PASSTHROUGH_HELPER").map { String(cString: $0) }
                     ?? MountConfiguration.usualHelperPath,

@@ -253,5 +253,37 @@ extension MountTests {
                 try a.write("still works", to: "a.txt")
             }
         }
+
+        @Test func `a device that may only read follows, and keeps nothing that it could never send`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.shell("mkdir d; echo one > d/f; echo two > g")
+                try a.sync()
+                let invitation = try Device.invitation(
+                    in: a.succeed("invite", "--address", "127.0.0.1", "--read-only").output
+                )
+                let reader = site.device("reader")
+                try reader.join(invitation)
+                #expect(try reader.text("d/f") == "one\n")
+                for change in ["echo x > new", "echo x >> g", "mkdir e", "rm g", "mv g h", "chmod 600 g", "ln g h"] {
+                    let result = try reader.shell("\(change) || true")
+                    #expect(result.errors.contains("Read-only file system"), "\(change): \(result)")
+                }
+                try a.shell("echo three > d/f; mv g h; mkdir e")
+                try a.sync()
+                try reader.waitForText("three\n", in: "d/f")
+                try reader.waitForAbsence(of: "g")
+                try reader.sync()
+                #expect(try reader.names() == ["d", "e", "h"])
+                try reader.succeed("evict", reader.path("d/f"))
+                #expect(try reader.state(of: "d/f") == "dataless")
+                try reader.succeed("download", reader.path("d/f"))
+                try reader.down()
+                try reader.up()
+                #expect(try reader.text("d/f") == "three\n")
+                #expect(try a.names() == ["d", "e", "h"])
+            }
+        }
     }
 }

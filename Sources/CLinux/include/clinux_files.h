@@ -55,6 +55,8 @@ int64_t clinux_copy_range(int from, int64_t from_offset, int to, int64_t to_offs
 int clinux_truncate(int descriptor, int64_t size);
 // Tries to lock the open file description for itself alone: 0 or -EWOULDBLOCK.
 int clinux_try_lock(int descriptor);
+// Gives the lock up, also where a process that is just being started still has the description.
+int clinux_unlock(int descriptor);
 
 int64_t clinux_pread(int descriptor, void *buffer, size_t length, int64_t offset);
 /* Fills both buffers with what lies together at the offset. Returns the number of bytes, fewer at the end of the file. */

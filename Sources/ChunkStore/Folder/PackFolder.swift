@@ -43,6 +43,7 @@ final class PackFolder: Sendable {
             }
             return (state.lock, state.open)
         }
+        if let lock { _ = clinux_unlock(lock.descriptor) }
         // Closed here, outside of the lock.
         withExtendedLifetime((lock, files)) {}
     }

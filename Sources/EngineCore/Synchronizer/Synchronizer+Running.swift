@@ -18,6 +18,7 @@ extension Synchronizer {
             await readSmallFiles(pass)
             var decided: (sends: [PlannedSend], transfers: [Candidate]) = ([], [])
             device.askingTogether { decided = tracker.decide(pass) }
+            tellWhatIsNowhere(pass)
             for candidate in decided.transfers { beginTransfer(candidate) }
             try await send(decided.sends, pass)
             await apply(pass)
@@ -45,6 +46,19 @@ extension Synchronizer {
         if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
         for work in woken { handle(.woken(work)) }
         hurryWhatFailed(pass, works)
+    }
+
+    /// Nothing waits for it, but somebody may look for it: a server was restored, and the file has gone from the disk as well.
+    private func tellWhatIsNowhere(_ pass: Pass) {
+        for item in pass.changes.removals {
+            guard let candidate = pass.candidates[item], candidate.remote == nil, !candidate.deletionIsProven,
+                let row = candidate.synced
+            else { continue }
+            logger.warning(
+                "it is neither here nor in the cloud any more: other devices may bring it back",
+                metadata: ["name": "\(row.place.name)"]
+            )
+        }
     }
 
     /// Items whose rows lead to what a program has deleted while this pass had them: it was told when no row did.
