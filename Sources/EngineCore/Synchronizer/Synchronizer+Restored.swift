@@ -43,6 +43,8 @@ extension Synchronizer {
             try device.removeRemote(try unlisted(seen), position: page.position)
             isCloudRestored = false
             handle(.remoteChanged)
+            // What it waited for may be no more.
+            for work in core.parkedWork.sorted() { handle(.woken(work)) }
             // What was agreed on is no more, here and there: everything is compared with the disk again.
             do { try scan(isAfterCleanStop: false) } catch {
                 logger.error("the tree cannot be compared", metadata: ["why": "\(error)"])
