@@ -107,6 +107,13 @@ extension UbiquityService {
         }
         let isOccupied = try await blocking { () throws(ControlError) in try Self.clear(point) }
         if isOccupied, !entry.isImporting { throw ControlError.occupied("\(point)") }
+        if isOccupied, info.isReadOnly {
+            throw ControlError(
+                "\(point)",
+                "this device may only read: what lies there could not be sent, nor changed any more",
+                remedy: "choose an empty folder"
+            )
+        }
 
         let folder = try await blocking { () throws(ControlError) in try ContainerFolder.ensure(info, home) }
         let replica = try await blocking { () throws(ControlError) in
@@ -210,12 +217,12 @@ extension UbiquityService {
                 mountPoint: point,
                 containerName: entry.container,
                 showVersions: entry.options.contains("show_versions"),
-                // A device that may only read would keep what programs write to itself, for ever: they are told at once (EROFS).
-                options: entry.options.filter { $0 != "show_versions" } + (info.isReadOnly ? ["ro"] : []),
+                options: entry.options.filter { $0 != "show_versions" },
                 mode: DriverMode(named: getenv("UBIQUITY_DRIVER").map { String(cString: $0) }),
                 helperPath: getenv("UBIQUITY_PASSTHROUGH_HELPER").map { String(cString: $0) }
                     ?? MountConfiguration.usualHelperPath,
-                isCaseInsensitive: info.isCaseInsensitive
+                isCaseInsensitive: info.isCaseInsensitive,
+                isReadOnly: info.isReadOnly
             ),
             replica: replica,
             host: host,

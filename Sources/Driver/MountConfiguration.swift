@@ -13,6 +13,9 @@ package struct MountConfiguration: Sendable {
     package var helperPath: String
     /// Whether the container holds no two names of a folder that are equal without their case.
     package var isCaseInsensitive: Bool
+    /// Whether programs may change nothing (EROFS), since it could never be sent. The engine's changes go through the mount as well: the
+    /// kernel's own option would stop these, too.
+    package var isReadOnly: Bool
 
     /// Where systemd has it listen.
     package static let usualHelperPath = "/run/ubiquity/passthrough.socket"
@@ -26,8 +29,10 @@ package struct MountConfiguration: Sendable {
         options: [String] = [],
         mode: DriverMode = .best,
         helperPath: String = MountConfiguration.usualHelperPath,
-        isCaseInsensitive: Bool = false
+        isCaseInsensitive: Bool = false,
+        isReadOnly: Bool = false
     ) {
+        self.isReadOnly = isReadOnly
         self.isCaseInsensitive = isCaseInsensitive
         self.mode = mode
         self.helperPath = helperPath

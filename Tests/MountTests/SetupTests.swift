@@ -266,10 +266,14 @@ extension MountTests {
                 let reader = site.device("reader")
                 try reader.join(invitation)
                 #expect(try reader.text("d/f") == "one\n")
-                for change in ["echo x > new", "echo x >> g", "mkdir e", "rm g", "mv g h", "chmod 600 g", "ln g h"] {
+                for change in [
+                    "echo x > new", "echo x >> g", "mkdir e", "rm -f g", "mv g h", "chmod 600 g", "ln g h", "ln -s g h",
+                    "truncate -s 1 g", "touch g", "rmdir d", "mkfifo p", "setfattr -n user.x -v 1 g",
+                ] {
                     let result = try reader.shell("\(change) || true")
                     #expect(result.errors.contains("Read-only file system"), "\(change): \(result)")
                 }
+                try reader.shell("test ! -w g; test -r g; test -x d")
                 try a.shell("echo three > d/f; mv g h; mkdir e")
                 try a.sync()
                 try reader.waitForText("three\n", in: "d/f")
@@ -279,10 +283,22 @@ extension MountTests {
                 try reader.succeed("evict", reader.path("d/f"))
                 #expect(try reader.state(of: "d/f") == "dataless")
                 try reader.succeed("download", reader.path("d/f"))
+                try reader.shell("setfattr -n user.ubiquity.control -v evict d/f")
+                try reader.waitForState(["dataless"], of: "d/f")
                 try reader.down()
                 try reader.up()
                 #expect(try reader.text("d/f") == "three\n")
                 #expect(try a.names() == ["d", "e", "h"])
+
+                // Nor does it take what is there already.
+                let other = site.device("other")
+                let another = try Device.invitation(
+                    in: a.succeed("invite", "--address", "127.0.0.1", "--read-only").output
+                )
+                try succeed("sh", "-c", "mkdir -p '\(other.mountPoint)'; echo own > '\(other.mountPoint)/own'")
+                let refused = try other.run("join", another.url, another.code, other.mountPoint, "--import")
+                #expect(refused.code == 1 && refused.errors.contains("may only read"), "\(refused)")
+                #expect(try Files.text(other.mountPoint + "/own") == "own\n")
             }
         }
     }

@@ -12,6 +12,9 @@ extension Filesystem {
     private static let control = "user.ubiquity.control"
     private static let capabilities = "security.capability"
 
+    /// Whether setting that attribute asks the engine for something.
+    static func isControl(_ name: UnsafePointer<CChar>) -> Bool { strcmp(name, control) == 0 }
+
     fileprivate enum Attribute {
         /// The disk's; also `user.ubiquity.package`.
         case ordinary

@@ -126,6 +126,11 @@ final class Filesystem: Sendable {
         return applier.acting(request.thread) != nil || request.thread == admittedThread.load(ordering: .relaxed)
     }
 
+    /// Whether whoever asks may change something: where this device may only read, that is the engine alone.
+    func mayChange(_ request: Request) -> Bool {
+        !configuration.isReadOnly || applier.acting(request.thread) != nil
+    }
+
     func node(_ id: fuse_ino_t) throws(Errno) -> Node {
         guard let node = table.node(UInt64(id)) else { throw .stale }
         return node

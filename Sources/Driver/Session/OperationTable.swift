@@ -63,6 +63,38 @@ private func entering(
     }
 }
 
+/// Requests that change something.
+private func changing(_ raw: fuse_req_t?, _ body: (Filesystem, Request) -> Void) {
+    with(raw) { filesystem, request in
+        guard filesystem.mayChange(request) else { return request.fail(.readOnly) }
+        body(filesystem, request)
+    }
+}
+
+/// The same of names in folders, or of attributes.
+private func changing(
+    _ raw: fuse_req_t?,
+    _ name: UnsafePointer<CChar>?,
+    _ body: (Filesystem, Request, UnsafePointer<CChar>) -> Void
+) {
+    with(raw, name) { filesystem, request, name in
+        guard filesystem.mayChange(request) else { return request.fail(.readOnly) }
+        body(filesystem, request, name)
+    }
+}
+
+/// Ways in that change something.
+private func enteringToChange(
+    _ raw: fuse_req_t?,
+    _ name: UnsafePointer<CChar>?,
+    _ body: (Filesystem, Request, UnsafePointer<CChar>) -> Void
+) {
+    entering(raw, name) { filesystem, request, name in
+        guard filesystem.mayChange(request) else { return request.fail(.readOnly) }
+        body(filesystem, request, name)
+    }
+}
+
 /// What we ask of the kernel, only as far as it offers it (libfuse would end the session otherwise). What libfuse does not know is added
 /// in `Session`.
 private func configure(_ connection: inout fuse_conn_info, isShared: Bool) {
@@ -123,26 +155,27 @@ private func addFolderOperations(_ table: inout fuse_lowlevel_ops) {
 }
 
 private func addEntryOperations(_ table: inout fuse_lowlevel_ops) {
-    table.mknod = { raw, parent, name, mode, device in entering(raw, name) { $0.makeNode($1, parent, $2, mode, device) }
+    table.mknod = { raw, parent, name, mode, device in
+        enteringToChange(raw, name) { $0.makeNode($1, parent, $2, mode, device) }
     }
-    table.mkdir = { raw, parent, name, mode in entering(raw, name) { $0.makeFolder($1, parent, $2, mode) } }
+    table.mkdir = { raw, parent, name, mode in enteringToChange(raw, name) { $0.makeFolder($1, parent, $2, mode) } }
     table.symlink = { raw, target, parent, name in
-        entering(raw, name) { filesystem, request, name in
+        enteringToChange(raw, name) { filesystem, request, name in
             guard let target else { return request.fail(.invalidArgument) }
             filesystem.makeLink(request, target, parent, name)
         }
     }
-    table.link = { raw, id, parent, name in entering(raw, name) { $0.hardLink($1, id, parent, $2) } }
-    table.unlink = { raw, parent, name in entering(raw, name) { $0.unlink($1, parent, $2) } }
-    table.rmdir = { raw, parent, name in entering(raw, name) { $0.removeFolder($1, parent, $2) } }
+    table.link = { raw, id, parent, name in enteringToChange(raw, name) { $0.hardLink($1, id, parent, $2) } }
+    table.unlink = { raw, parent, name in enteringToChange(raw, name) { $0.unlink($1, parent, $2) } }
+    table.rmdir = { raw, parent, name in enteringToChange(raw, name) { $0.removeFolder($1, parent, $2) } }
     table.rename = { raw, parent, name, newParent, newName, flags in
-        entering(raw, name) { filesystem, request, name in
+        enteringToChange(raw, name) { filesystem, request, name in
             guard let newName else { return request.fail(.invalidArgument) }
             filesystem.rename(request, parent, name, newParent, newName, flags)
         }
     }
     table.create = { raw, parent, name, mode, info in
-        entering(raw, name) { filesystem, request, name in
+        enteringToChange(raw, name) { filesystem, request, name in
             let flags = info?.pointee.flags ?? 0
             if strcmp(name, "/") == 0 { return filesystem.createUnnamed(request, parent, mode, flags) }
             filesystem.create(request, parent, name, mode, flags)
@@ -151,7 +184,14 @@ private func addEntryOperations(_ table: inout fuse_lowlevel_ops) {
 }
 
 private func addFileOperations(_ table: inout fuse_lowlevel_ops) {
-    table.open = { raw, id, info in entering(raw) { $0.open($1, id, info?.pointee.flags ?? 0) } }
+    table.open = { raw, id, info in
+        let flags = info?.pointee.flags ?? 0
+        entering(raw) { filesystem, request in
+            let changes = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
+            guard !changes || filesystem.mayChange(request) else { return request.fail(.readOnly) }
+            filesystem.open(request, id, flags)
+        }
+    }
     table.read = { raw, _, size, offset, info in
         with(raw) { $0.read($1, info?.pointee.fh ?? 0, size, Int64(offset), info?.pointee.flags ?? 0) }
     }
@@ -188,18 +228,27 @@ private func addFileOperations(_ table: inout fuse_lowlevel_ops) {
 private func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
     table.getattr = { raw, id, _ in with(raw) { $0.getAttributes($1, id) } }
     table.setattr = { raw, id, attributes, set, info in
-        with(raw) { filesystem, request in
+        changing(raw) { filesystem, request in
             guard let attributes else { return request.fail(.invalidArgument) }
             filesystem.setAttributes(request, id, attributes.pointee, set, handle: info?.pointee.fh)
         }
     }
     table.readlink = { raw, id in with(raw) { $0.readLink($1, id) } }
-    table.access = { raw, id, wanted in entering(raw) { $0.access($1, id, wanted) } }
+    table.access = { raw, id, wanted in
+        entering(raw) { filesystem, request in
+            guard wanted & W_OK == 0 || filesystem.mayChange(request) else { return request.fail(.readOnly) }
+            filesystem.access(request, id, wanted)
+        }
+    }
     table.statfs = { raw, _ in with(raw) { $0.statistics($1) } }
     table.getxattr = { raw, id, name, room in with(raw, name) { $0.getAttribute($1, id, $2, room) } }
     table.listxattr = { raw, id, room in with(raw) { $0.listAttributes($1, id, room) } }
     table.setxattr = { raw, id, name, value, size, flags in
-        with(raw, name) { $0.setAttribute($1, id, $2, UnsafeRawBufferPointer(start: value, count: size), flags) }
+        with(raw, name) { filesystem, request, name in
+            // What is asked of the engine changes nothing for others.
+            guard Filesystem.isControl(name) || filesystem.mayChange(request) else { return request.fail(.readOnly) }
+            filesystem.setAttribute(request, id, name, UnsafeRawBufferPointer(start: value, count: size), flags)
+        }
     }
-    table.removexattr = { raw, id, name in with(raw, name) { $0.removeAttribute($1, id, $2) } }
+    table.removexattr = { raw, id, name in changing(raw, name) { $0.removeAttribute($1, id, $2) } }
 }
