@@ -126,9 +126,16 @@ extension Synchronizer {
         }
     }
 
-    /// What lies in a folder that was found at the start, as nobody's, is looked at once that is an item: in what stays here nothing is.
+    /// What lies in a folder that was found at the start, as nobody's, is looked at once that is an item, or stays here: a placeholder in it is
+    /// the cloud's all the same.
     private func lookIntoStrangeFolders(_ pass: Pass) {
         guard !strangeFolders.isEmpty else { return }
+        for key in pass.unsentFolders.sorted() where strangeFolders.contains(key) {
+            guard let place = device.place(ofFolder: key) else { continue }
+            strangeFolders.remove(key)
+            foldersToScan.insert(key)
+            handle(.changed(place, isOpen: false))
+        }
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
             guard let found = candidate.found, strangeFolders.contains(found.state.key),
                 (try? tracker.knownItem(of: found.state.key)) ?? nil != nil
@@ -155,6 +162,8 @@ extension Synchronizer {
 
     /// What was put somewhere has no row that leads to it.
     private func noteUnrecorded(_ pass: Pass) {
+        // By its row its folder may be another inode: of a disk that was copied, say.
+        unrecorded.formUnion(pass.written)
         for row in pass.changes.upserts {
             guard let folder = pass.localFolders[row.place.parent] ?? tracker.folderKey(of: row.place.parent) else {
                 continue
