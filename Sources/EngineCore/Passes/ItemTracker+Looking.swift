@@ -200,7 +200,8 @@ extension ItemTracker {
         guard let candidate = pass.candidates[id] else { return }
         if case .waits(let unread) = ruling { return try wait(for: unread, candidate, into: pass) }
         candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
-        if candidate.remote == nil, let rival = candidate.rival, let own = try newPlace(of: rival.id), own != place,
+        if candidate.remote == nil, let rival = candidate.rival, try view.synced(rival.id) == nil,
+            let own = try newPlace(of: rival.id), own != place,
             state.kind != .folder || !lies(own.folder, in: state.key)
         {
             // That is another one of here, which was sent without an answer: first it gets its row. (Not one that by now lies in what is
