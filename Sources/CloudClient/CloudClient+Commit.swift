@@ -84,7 +84,7 @@ extension CloudClient {
         return try decoding { () throws(WireError) in
             CommitAnswer(
                 outcomes: try answer.outcomes.map { (wire) throws(WireError) in try OperationOutcome(wire: wire) },
-                position: LogPosition(counter: answer.position, hash: [UInt8](answer.hash))
+                position: try LogPosition(counter: answer.position, wireHash: [UInt8](answer.hash))
             )
         }
     }

@@ -164,6 +164,27 @@ import UbiquityModel
         #expect(queries.withLock { $0 } == ["", "?time=5&counter=10", "?time=5&counter=9"])
     }
 
+    @Test func `an answer to a commit whose hash is none makes no sense`() async throws {
+        let operation = ItemOperation(id: .random(), item: .random(), action: .delete(base: nil))
+        await #expect(throws: CloudError.self) {
+            try await withClient(answer: { _ in
+                var answer = WireCommitResponse()
+                answer.outcomes = [WireOutcome(.notEmpty)]
+                answer.position = 7
+                answer.hash = Data([1, 2, 3])
+                return StubServer.Answer(answer)
+            }) { client, _ in
+                try await client.commit(
+                    .documents,
+                    [operation],
+                    [],
+                    CommitHead(clock: Timestamp(nanoseconds: 1)),
+                    limit: 8_192
+                )
+            }
+        }
+    }
+
     @Test func `a batch that is too long goes in parts, and what is too long by itself is refused alone`() async throws
     {
         let received = Mutex<[[WireOperation]]>([])
