@@ -187,7 +187,7 @@ extension MountTests {
 
         /// Each sync of the disk by its service takes a while longer.
         private func slowDisk(_ device: Device) throws -> Command {
-            let inject = "inject=fsync,fdatasync,syncfs:delay_enter=20000"
+            let inject = "inject=fsync,fdatasync,syncfs:delay_enter=150000"
             return try device.site.startTracing(
                 device.servicePID(),
                 ["-e", "trace=fsync,fdatasync,syncfs", "-e", inject]

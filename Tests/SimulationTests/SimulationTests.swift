@@ -500,6 +500,14 @@ import Testing
             ],
             moreFaults: [.serverBackups]
         ),
+        // A folder set back to the moment in which one file had made room and another was still under its name: both were that item.
+        Story(
+            seed: 73_000_007_606,
+            steps: [
+                0, 1, 3, 4, 8, 10, 11, 12, 13, 15, 16, 17, 18, 21, 24, 27, 29, 31, 32, 33, 34, 36, 37, 38, 41, 42, 111, 112,
+                113, 115, 116,
+            ]
+        ),
         // Such a placeholder had the name that the cloud has given to another item, which never came.
         Story(
             seed: 60_000_030_387,

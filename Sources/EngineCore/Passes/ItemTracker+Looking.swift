@@ -151,10 +151,17 @@ extension ItemTracker {
         }
     }
 
-    /// A folder keeps its identity where it went: another one at its old name is new. So does a file whose move the cloud knows.
+    /// A folder keeps its identity where it went: another one at its old name is new. So does a file whose move the cloud knows, and one
+    /// that has made room.
     private func livesElsewhere(_ row: SyncedItem, than place: LocalPlace) throws -> Bool {
         guard let key = row.local?.key else { return false }
         if row.content == .folder { return view.place(ofFolder: key).map { $0 != place } ?? false }
+        if let name = TransitionalName.of(row.id), name != place.name,
+            try view.observe(LocalPlace(folder: place.folder, name: name))?.key == key
+        {
+            // The folder was set back to a moment at which it had, and another one had the name.
+            return true
+        }
         guard let own = moves[key], own != place, try view.observe(own)?.key == key else { return false }
         return try isThereInTheCloud(row, own)
     }

@@ -27,7 +27,7 @@ extension ContainerEngine {
         var outcomes = await evict(items, coming, patientUntil: end)
         var looked = items
         // From here on: giving up many may have taken longer than that.
-        let last = ContinuousClock.now + Self.closingTime
+        let last = ContinuousClock.now + (core.connection == .live ? Self.recordingTime : Self.closingTime)
         while true {
             let refused = Set(outcomes.lazy.filter { [Self.changed, Self.unsent].contains($0.refusal) }.map(\.path))
             // Not what is new, which may be much.
@@ -44,7 +44,7 @@ extension ContainerEngine {
             guard !looked.isEmpty else { return outcomes }
             let paths = Set(looked.map(\.path))
             outcomes.removeAll { paths.contains($0.path) }
-            outcomes += await evict(looked, host.filler.coming(), patientUntil: last)
+            outcomes += await evict(looked, host.filler.coming(), patientUntil: ContinuousClock.now + Self.closingTime)
             guard ContinuousClock.now < last else { return outcomes }
             try? await Task.sleep(for: Self.closingTime / 30)
         }
@@ -91,6 +91,9 @@ extension ContainerEngine {
 
     /// The kernel says of a file that was closed that it was, but a moment later.
     private static let closingTime = Duration.milliseconds(300)
+
+    /// What looks at a file whose content has come, and writes it down, waits for the disk and for what is looked at before it.
+    private static let recordingTime = Duration.seconds(5)
 
     private static let evictionsAtOnce = 8
 
