@@ -230,7 +230,7 @@ package struct EngineCore: Sendable {
             }
         case .woken(let work):
             if parked.remove(work) != nil || queue.contains(work) {
-                queue.set(work, readyAt: now)
+                tryNow(work, at: now)
             } else if inPass.contains(work) {
                 wokenMeanwhile.insert(work)
             }

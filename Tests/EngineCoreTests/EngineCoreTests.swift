@@ -98,6 +98,19 @@ import UbiquityModel
         #expect(core.isWaiting(.place(place)) == (verdict != .parked))
     }
 
+    /// On a disk that failed for seconds it was tried minutes later only: each wake-up had counted as an attempt.
+    @Test func `what fails each time that it is woken is tried again as soon as what fails by itself`() {
+        var core = liveCore()
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
+        _ = core.handle(.timer, at: later)
+        _ = core.handle(.passEnded([.place(place): .failed]), at: later)
+        for _ in 0..<20 {
+            #expect(core.handle(.woken(.place(place)), at: later) == [.runPass([.place(place)])])
+            _ = core.handle(.passEnded([.place(place): .failed]), at: later)
+        }
+        #expect(core.handle(.timer, at: later + .seconds(1)).contains(.runPass([.place(place)])))
+    }
+
     /// `sync` said that all was in the cloud: it had forgotten why something was refused, and nobody said so again.
     @Test(arguments: [EngineCore.Verdict.parked, .failed, .later(.seconds(1000))])
     func `somebody who wants all tried anew while a pass runs has what it puts away tried once more`(

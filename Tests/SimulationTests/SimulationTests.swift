@@ -504,9 +504,20 @@ import Testing
         Story(
             seed: 73_000_007_606,
             steps: [
-                0, 1, 3, 4, 8, 10, 11, 12, 13, 15, 16, 17, 18, 21, 24, 27, 29, 31, 32, 33, 34, 36, 37, 38, 41, 42, 111, 112,
+                0, 1, 3, 4, 8, 10, 11, 12, 13, 15, 16, 17, 18, 21, 24, 27, 29, 31, 32, 33, 34, 36, 37, 38, 41, 42, 111,
+                112,
                 113, 115, 116,
             ]
+        ),
+        // A disk that failed while one look had led to another: what had been seen in part was forgotten.
+        Story(
+            seed: 62_000_006_437,
+            steps: [
+                0, 1, 2, 4, 5, 6, 7, 9, 12, 13, 14, 15, 16, 18, 19, 20, 22, 24, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35,
+                36,
+                37, 38, 39, 40, 41, 42, 43, 44, 46, 58, 59, 60, 61, 65, 66, 67, 69, 71, 72,
+            ],
+            moreFaults: [.packages, .cases, .rules, .stops, .treesSetBack]
         ),
         // Such a placeholder had the name that the cloud has given to another item, which never came.
         Story(

@@ -7,9 +7,15 @@ package import UbiquityModel
 /// name stayed free, follow their inode: they have moved (architecture section 4, "Safe saves").
 extension ItemTracker {
     package func collect(_ work: Work, into pass: Pass) throws {
-        switch work {
-        case .place(let place): try collect(place, work, into: pass)
-        case .item(let item): try collect(item, work, into: pass)
+        do {
+            switch work {
+            case .place(let place): try collect(place, work, into: pass)
+            case .item(let item): try collect(item, work, into: pass)
+            }
+        } catch {
+            // Of these perhaps only a part was seen. (Here, since one look leads to others.)
+            for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
+            throw error
         }
     }
 

@@ -77,8 +77,6 @@ extension Synchronizer {
         do { try tracker.collect(work, into: pass) } catch {
             logger.error("a place cannot be looked at", metadata: ["what": "\(work)", "why": "\(error)"])
             pass.verdicts[work] = .failed
-            // Of these perhaps only a part was seen.
-            for candidate in pass.all where candidate.works.contains(work) { candidate.verdict = .failed }
         }
     }
 
