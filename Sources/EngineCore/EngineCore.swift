@@ -134,9 +134,11 @@ package struct EngineCore: Sendable {
     // MARK: What others ask
 
     /// Nothing waits, runs or is on its way, apart from what is parked.
-    package var isSettled: Bool {
-        connection == .live && queue.isEmpty && inPass.isEmpty && transferring.isEmpty && !pendingMayBeLoaded
-            && !isLoadingPending
+    package var isSettled: Bool { queue.isEmpty && isSettledButForWaiting }
+
+    /// The same, but for what is to be looked at later.
+    package var isSettledButForWaiting: Bool {
+        connection == .live && inPass.isEmpty && transferring.isEmpty && !pendingMayBeLoaded && !isLoadingPending
     }
 
     package var parkedCount: Int { parked.count }

@@ -8,7 +8,8 @@ import Synchronization
         commandName: "simulate",
         abstract: "Runs the engine through simulated devices, programs, networks and deaths.",
         discussion: """
-            Ends with 1 if a schedule loses a byte, if one does not come to rest with all devices equal, or if a fault that was chosen \
+            A seed decides what happens, what goes wrong, and in one world of ten each that there are packages, that names do not differ in \
+            case, that the server is restored. Ends with 1 if a schedule loses a byte, if one does not come to rest with all devices equal, or if a fault that was chosen \
             has never happened.
             """
     )
@@ -69,16 +70,19 @@ import Synchronization
         DispatchQueue.concurrentPerform(iterations: story ? 1 : jobs ?? ProcessInfo.processInfo.activeProcessorCount) {
             _ in
             while let seed = progress.withLock({ $0.take(in: range) }) {
-                let outcome = Simulation.run(seed: seed, settings: settings, only: only?.steps, keepsStory: story)
+                let drawn = settings.drawing(by: seed)
+                let outcome = Simulation.run(seed: seed, settings: drawn, only: only?.steps, keepsStory: story)
                 progress.withLock { progress in
                     progress.add(outcome)
                     if story || range.lowerBound == range.upperBound { tell(outcome) }
                     if let failure = outcome.failure {
                         // Seen at once, also in a file.
-                        FileHandle.standardError.write(Data("seed \(seed): \(failure)\n".utf8))
+                        let also = drawn.moreFaults.map(\.rawValue).sorted().joined(separator: ",")
+                        let faults = also.isEmpty ? "" : " (--also \(also))"
+                        FileHandle.standardError.write(Data("seed \(seed)\(faults): \(failure)\n".utf8))
                     }
                 }
-                if shrink, outcome.failure != nil { tellShortest(seed, settings) }
+                if shrink, outcome.failure != nil { tellShortest(seed, drawn) }
             }
         }
         try conclude(progress.withLock { $0 }, after: ContinuousClock.now - began)

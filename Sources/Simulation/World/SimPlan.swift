@@ -111,7 +111,7 @@ struct SimPlan {
 
     private mutating func addPackages(_ random: SimRandom, _ machines: Int, _ settings: SimSettings) {
         var random = random
-        // Only where they are asked for: of some 40,000 worlds with packages, rules and names of one case one does not come to rest.
+        // The settings say in which worlds (`SimSettings.drawing`).
         for _ in 0..<(Self.count(of: .packages, drawn: 0, settings) * (4 + random.below(24))) {
             let moment = Duration.milliseconds(random.below(random.happens(30) ? 2_000 : 18_000))
             steps.append(Step(at: moment, machine: random.below(machines), kind: .package(random.split())))
@@ -175,7 +175,7 @@ struct SimPlan {
             let kind = Step.Kind.setClock(days * 86_400 + random.below(200) - 100)
             steps.append(Step(at: moment, machine: random.below(machines), kind: kind))
         }
-        // Only where it is chosen: what others do after that is not yet right in all worlds.
+        // The settings say in which worlds (`SimSettings.drawing`).
         for _ in 0..<Self.count(of: .serverBackups, drawn: 0, settings) {
             let backup = Duration.microseconds(500_000 + random.below(10_000_000))
             let moment = backup + .microseconds(200_000 + random.below(9_000_000))

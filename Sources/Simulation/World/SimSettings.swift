@@ -84,7 +84,6 @@ package struct SimSettings: Sendable {
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
 
-    /// Only where it is asked for.
     var isCaseInsensitive: Bool { moreFaults.contains(.cases) || faults?.contains(.cases) ?? false }
 
     package init(
@@ -99,5 +98,17 @@ package struct SimSettings: Sendable {
         self.faults = faults
         self.moreFaults = moreFaults
         self.isStrict = isStrict
+    }
+
+    /// What is so slow, or makes so much of another world, that it is in few: each in one of ten, as the seed decides.
+    private static let seldom: [SimFault] = [.packages, .cases, .serverBackups]
+
+    /// The same, and of what is seldom what the seed draws. Whoever plays a seed again with other settings names that himself.
+    package func drawing(by seed: UInt64) -> SimSettings {
+        guard faults == nil else { return self }
+        var settings = self
+        var random = SimRandom(seed: seed ^ 0x5E1D_03A1)
+        for fault in Self.seldom where random.happens(10) { settings.moreFaults.insert(fault) }
+        return settings
     }
 }
