@@ -86,7 +86,7 @@ extension ContainerEngine {
     }
 
     /// Whether the server has lost what it said, though it knows up to where the feed was read: its log ends between that and what commits
-    /// were answered, or has gone on otherwise from there.
+    /// were answered, or what pages that were cut off had still to tell, or has gone on otherwise from there.
     private func isKnownToBeRestored() async throws(CloudError) -> Bool {
         let answered: LogPosition?
         do {
@@ -162,7 +162,12 @@ extension ContainerEngine {
             try noteUnlisted(page)
             arriving = try prepareForChanges(page.items)
             synchronizer.remoteArrives(page.items)
-            try replica.database.write(remote: page.items, manifests: page.manifests, position: page.position)
+            try replica.database.write(
+                remote: page.items,
+                manifests: page.manifests,
+                position: page.position,
+                head: page.more ? page.head : nil
+            )
         } catch {
             // Nothing was recorded, so the next connection asks for the same again.
             throw .offline("the device's database: \(error)")

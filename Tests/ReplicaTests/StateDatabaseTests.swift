@@ -157,6 +157,23 @@ import UbiquityModel
         #expect(now.local?.changed != row.local?.changed)
     }
 
+    @Test func `what the server has told of its end is kept, however the answers come`() throws {
+        func position(_ counter: UInt64) -> LogPosition {
+            LogPosition(counter: counter, hash: [UInt8](repeating: UInt8(counter), count: 32))
+        }
+        let item = try remoteFile(1, "file")
+        try database.write(remote: [item], position: position(3))
+        #expect(try database.answeredPosition() == nil)
+        // Cut off after this page, it asks for what follows the third; what was in those to come may be before that by then.
+        try database.write(remote: [item], position: position(3), head: position(9))
+        #expect(try database.answeredPosition() == position(9))
+        try database.write(remote: [item], position: position(5), head: position(8))
+        #expect(try database.answeredPosition() == position(9))
+        #expect(try database.position() == position(5))
+        try database.removeRemote([], position: position(4))
+        #expect(try database.answeredPosition() == nil)
+    }
+
     @Test func `a comparison that did not come to its end is known to have begun`() throws {
         let item = try remoteFile(1, "file")
         try database.write(remote: [item], position: LogPosition(counter: 9, hash: [UInt8](repeating: 2, count: 32)))

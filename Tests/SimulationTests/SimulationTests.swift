@@ -527,6 +527,47 @@ import Testing
             ],
             moreFaults: [.serverBackups]
         ),
+        // A placeholder that a folder was set back to, and nobody knows, waited on when what it stands for had come.
+        Story(
+            seed: 61_100_007_261,
+            steps: [
+                1, 3, 4, 8, 9, 16, 19, 23, 29, 30, 31, 32, 107, 108, 109,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // A folder set back to when another item had the name of one that went with the server.
+        Story(
+            seed: 61_100_008_556,
+            steps: [
+                1, 3, 7, 8, 11, 13, 21, 22, 24, 29, 32, 53, 54, 55, 56, 57,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // A placeholder that nobody knows had the name of a folder, which never came.
+        Story(
+            seed: 61_100_015_800,
+            steps: [
+                2, 5, 11, 16, 23, 26, 31, 41, 42, 44, 45, 50, 51, 56, 57, 58,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // What went with the server was renamed, and a program saved over it.
+        Story(
+            seed: 61_100_049_120,
+            steps: [
+                9, 11, 14, 18, 30, 38, 41, 42, 43, 44, 45, 46, 47, 49, 50,
+            ],
+            moreFaults: [.serverBackups, .cases]
+        ),
+        // Pages were cut off, and what had changed in those to come was older when the server was restored: nobody told it any more.
+        Story(
+            seed: 61_100_047_836,
+            steps: [
+                0, 3, 5, 7, 10, 11, 14, 17, 18, 19, 20, 26, 27, 30, 32, 35, 36, 38, 39, 40, 44, 45, 48, 50, 51, 52, 56,
+                57, 58, 60, 61, 62, 63,
+            ],
+            moreFaults: [.serverBackups]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

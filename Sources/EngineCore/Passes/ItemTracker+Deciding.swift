@@ -53,6 +53,10 @@ extension ItemTracker {
                 settleUnknown(found, candidate)
             case .unavailable where isInTheWay(candidate):
                 candidate.applies = [.aside]
+            case .unavailable where standsForAnother(candidate):
+                // What the item was is nowhere: what is here is looked at as what nobody knows.
+                pass.changes.removals.append(candidate.id)
+                candidate.verdict = .again
             case .unavailable:
                 followRestored(candidate, pass)
                 let reason = "its content is neither here nor in the cloud"
@@ -125,6 +129,14 @@ extension ItemTracker {
         return there.contains { $0.id != candidate.id && !$0.isDeleted && !$0.isAnnounced }
     }
 
+    /// A folder was set back to when another item had the name of one that a restored server knows nothing of: that one's placeholder is here.
+    private func standsForAnother(_ candidate: Candidate) -> Bool {
+        guard candidate.remote == nil, let row = candidate.synced, let found = candidate.found,
+            let placeholder = found.state.placeholder
+        else { return false }
+        return row.local?.key != found.state.key && placeholder.revision != row.content.revision
+    }
+
     /// A restored backup has other inodes than its rows say, and so does this placeholder, of which nobody has the content: its row leads to it
     /// from now on, so that its user can remove it. (What can be had gets a new row with that.)
     private func followRestored(_ candidate: Candidate, _ pass: Pass) {
@@ -148,6 +160,8 @@ extension ItemTracker {
             candidate.applies = [.refer(remote)]
         } else if willNeverCome(found.state) {
             candidate.applies = [.planned(.vanish)]
+        } else if isAbsent(found.state.key), isInTheWay(candidate) {
+            candidate.applies = [.aside]
         } else {
             bringWhole(found.place, found.state, candidate)
         }

@@ -116,7 +116,7 @@ extension ItemTracker {
         ) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
-            return
+            return try lookAtWhatWasMoved(to: place, besides: owner.id, work, into: pass)
         }
         if let row, kind(of: state) == row.content.kind, try !livesElsewhere(row, than: place) {
             try found(row.id, place, parent, state, row, work, into: pass)
@@ -130,15 +130,15 @@ extension ItemTracker {
         if let row { try collectAbsent(row, work, into: pass) }
     }
 
-    /// What had come here from its row's place, which nobody looks at again, and has gone: removed before that was sent, or while nothing could
-    /// be, since nobody has its content.
+    /// What had come here from its row's place, which nobody looks at again, and has gone: removed or replaced before that was sent, or while
+    /// nothing could be, since nobody has its content.
     private func lookAtWhatWasMoved(
         to place: LocalPlace,
         besides item: ItemID?,
         _ work: Work,
         into pass: Pass
     ) throws {
-        for key in moves.keys(at: place) {
+        for key in moves.keys(at: place) where try view.observe(place)?.key != key {
             for row in try view.synced(key: key) where row.id != item { try collectAbsent(row, work, into: pass) }
         }
     }

@@ -80,11 +80,16 @@ extension Synchronizer {
         }
     }
 
-    /// An item that is right by now may have been the wrong one for long, and be tried again late: that is over as well.
+    /// An item that is right by now may have been the wrong one for long, and be tried again late or wait: that is over as well.
     private func hurryWhatFailed(_ pass: Pass, _ works: [Work]) {
-        for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
-            let work = Work.item(candidate.item)
-            if core.hasFailed(work), !works.contains(work) { handle(.woken(work)) }
+        if core.holdsUp {
+            for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
+                let place = candidate.found.map { Work.place($0.place) }
+                for work in [Work.item(candidate.item), place].compactMap({ $0 })
+                where core.isHeldUp(work) && !works.contains(work) {
+                    handle(.woken(work))
+                }
+            }
         }
         for case .place(let place) in works { hurryWhoWaits(for: place, unlessIn: works) }
     }

@@ -22,18 +22,9 @@ extension StateDatabase {
         try reading { try MetaTable.read($0, .position).map(MetaTable.decodePosition) }
     }
 
-    /// The log's end after the last commit that was answered, which may be further than `position`; `nil` if none was.
-    package func answeredPosition() throws(ReplicaError) -> LogPosition? {
-        try reading { database in
-            guard let bytes = try MetaTable.read(database, .answered) else { return nil }
-            // An earlier version wrote the counter alone: a position that no server knows, so everything is compared once.
-            var reader = ByteReader(bytes)
-            if bytes.count == 8, let counter = reader.integer(UInt64.self) {
-                return LogPosition(counter: counter, hash: [])
-            }
-            return try MetaTable.decodePosition(bytes)
-        }
-    }
+    /// The furthest end of the log that the server has told of, with the last commit that was answered, or while pages followed; `nil` if it
+    /// has not. It may be further than `position`.
+    package func answeredPosition() throws(ReplicaError) -> LogPosition? { try reading(MetaTable.readAnswered) }
 
     /// Whether a full listing of a server that was restored has begun, and not come to its end: some rows agree with it already, and
     /// `position` says nothing any more.
@@ -99,6 +90,16 @@ enum MetaTable {
         writer.integer(position.counter)
         writer.prefixed(position.hash)
         return writer.result
+    }
+
+    static func readAnswered(_ database: Database) throws -> LogPosition? {
+        guard let bytes = try read(database, .answered) else { return nil }
+        // An earlier version wrote the counter alone: a position that no server knows, so everything is compared once.
+        var reader = ByteReader(bytes)
+        if bytes.count == 8, let counter = reader.integer(UInt64.self) {
+            return LogPosition(counter: counter, hash: [])
+        }
+        return try decodePosition(bytes)
     }
 
     static func decodePosition(_ bytes: [UInt8]) throws -> LogPosition {

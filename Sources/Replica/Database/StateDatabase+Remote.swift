@@ -67,15 +67,21 @@ extension StateDatabase {
     /// A page of the feed, in one transaction: the items, their manifests, and up to where the log is known now.
     ///
     /// An item is not written if a later state of it is known already (an answer to a commit may overtake the feed).
+    ///
+    /// - Parameter head: the log's end, if further pages follow. What has changed in what they tell was left out of this one: if the server
+    ///   goes back to before that, they do not tell it any more (`answeredPosition`).
     package func write(
         remote items: [RemoteItem],
         manifests: [ContentID: Manifest] = [:],
-        position: LogPosition?
+        position: LogPosition?,
+        head: LogPosition? = nil
     ) throws(ReplicaError) {
         try writing { database in
             try RemoteTable.write(database, items, folding: isCaseInsensitive)
             try ManifestTable.write(database, manifests)
             if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
+            guard let head, try head.counter > MetaTable.readAnswered(database)?.counter ?? 0 else { return }
+            try MetaTable.write(database, .answered, MetaTable.encode(head))
         }
     }
 

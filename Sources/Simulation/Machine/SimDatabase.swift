@@ -9,7 +9,7 @@ struct SimDatabase {
     var held: Set<ItemID> = []
     var manifests: [ContentID: Manifest] = [:]
     var position: LogPosition?
-    /// The log's end after the last commit that was answered.
+    /// The furthest end of the log that the server has told of.
     var answered: LogPosition?
     /// A listing of a server that was restored has begun, and not come to its end.
     private(set) var isComparing = false
@@ -85,6 +85,11 @@ struct SimDatabase {
             remote[item.id] = item
             refresh(item.id)
         }
+    }
+
+    /// Further pages follow, up to there.
+    mutating func noteHead(_ head: LogPosition) {
+        if head.counter > answered?.counter ?? 0 { answered = head }
     }
 
     /// What a restored server says counts.

@@ -228,11 +228,13 @@ final class SimDevice {
         machine.database.write(remote: page.items)
         machine.database.manifests.merge(page.manifests) { known, _ in known }
         machine.database.position = page.position
+        if page.more { machine.database.noteHead(page.head) }
         synchronizer.remoteWritten(page.items)
         return page.more
     }
 
-    /// Its log may end between what the feed has told and what commits were answered, or have gone on otherwise from there.
+    /// Its log may end between what the feed has told and what commits were answered, or pages that were cut off had still to tell, or have
+    /// gone on otherwise from there.
     private func compareIfRestored(_ number: UInt64) async throws {
         if machine.database.isComparing || synchronizer.isCloudRestored { return try await compare(number) }
         guard let answered = machine.database.answered, answered.counter > position.counter else { return }

@@ -109,6 +109,10 @@ package struct SimSettings: Sendable {
         var settings = self
         var random = SimRandom(seed: seed ^ 0x5E1D_03A1)
         for fault in Self.seldom where random.happens(10) { settings.moreFaults.insert(fault) }
+        // A package of which only a part is here, and that the restored server does not know, waits for its content.
+        if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
+            settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))
+        }
         return settings
     }
 }
