@@ -51,12 +51,12 @@ extension ItemTracker {
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
                 settleUnknown(found, candidate)
-            case .unavailable where isInTheWay(candidate):
-                candidate.applies = [.aside]
             case .unavailable where standsForAnother(candidate):
                 // What the item was is nowhere: what is here is looked at as what nobody knows.
                 pass.changes.removals.append(candidate.id)
                 candidate.verdict = .again
+            case .unavailable where isInTheWay(candidate):
+                candidate.applies = [.aside]
             case .unavailable:
                 followRestored(candidate, pass)
                 let reason = "its content is neither here nor in the cloud"

@@ -80,16 +80,16 @@ extension Synchronizer {
         }
     }
 
-    /// An item that is right by now may have been the wrong one for long, and be tried again late or wait: that is over as well.
+    /// An item that is right by now may have been the wrong one for long, and be tried again late: that is over as well. So is what waited at a
+    /// place where something else is from now on.
     private func hurryWhatFailed(_ pass: Pass, _ works: [Work]) {
-        if core.holdsUp {
-            for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
-                let place = candidate.found.map { Work.place($0.place) }
-                for work in [Work.item(candidate.item), place].compactMap({ $0 })
-                where core.isHeldUp(work) && !works.contains(work) {
-                    handle(.woken(work))
-                }
-            }
+        guard core.holdsUp else { return }
+        for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
+            let item = Work.item(candidate.item)
+            if core.hasFailed(item), !works.contains(item) { handle(.woken(item)) }
+            guard !candidate.applies.isEmpty, let found = candidate.found else { continue }
+            let place = Work.place(found.place)
+            if core.isHeldUp(place), !works.contains(place) { handle(.woken(place)) }
         }
         for case .place(let place) in works { hurryWhoWaits(for: place, unlessIn: works) }
     }
