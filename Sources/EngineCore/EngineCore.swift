@@ -241,7 +241,9 @@ package struct EngineCore: Sendable {
                 connection = .connecting
                 effects.append(.connect)
             }
-            for key in queue.keys.sorted() where failures[key] == nil || connection == .live { tryNow(key, at: now) }
+            for key in queue.waiting(at: now).sorted() where failures[key] == nil || connection == .live {
+                tryNow(key, at: now)
+            }
             for key in parked.sorted() { queue.set(key, readyAt: now) }
             parked.removeAll()
             rhythm.removeAll()
@@ -296,12 +298,12 @@ package struct EngineCore: Sendable {
 
     private mutating func changed(_ place: LocalPlace, isOpen: Bool, at now: Instant) {
         let work = Work.place(place)
-        if inPass.contains(work) || transferring.contains(work) {
+        if !inPass.isEmpty && inPass.contains(work) || !transferring.isEmpty && transferring.contains(work) {
             changedMeanwhile[work] = isOpen
             return
         }
-        parked.remove(work)
-        failures[work] = nil
+        if !parked.isEmpty { parked.remove(work) }
+        if !failures.isEmpty { failures[work] = nil }
         queue.set(work, readyAt: dueMoment(place, isOpen: isOpen, at: now))
     }
 
@@ -322,9 +324,9 @@ package struct EngineCore: Sendable {
         if verdict != .again, !repeats.isEmpty { repeats[work] = nil }
         switch verdict {
         case .done:
-            failures[work] = nil
+            if !failures.isEmpty { failures[work] = nil }
         case .sent:
-            failures[work] = nil
+            if !failures.isEmpty { failures[work] = nil }
             if case .place(let place) = work { noteSent(place, at: now) }
         case .again:
             let count = (repeats[work] ?? 0) + 1
@@ -349,7 +351,8 @@ package struct EngineCore: Sendable {
             if let ended = endedEarly.removeValue(forKey: work) { return finish(work, ended, at: now) }
             transferring.insert(work)
         }
-        if verdict != .transferring, let isOpen = changedMeanwhile.removeValue(forKey: work),
+        if verdict != .transferring, !changedMeanwhile.isEmpty,
+            let isOpen = changedMeanwhile.removeValue(forKey: work),
             case .place(let place) = work
         {
             parked.remove(work)

@@ -35,6 +35,9 @@ struct WorkQueue<Key: Hashable & Sendable>: Sendable {
 
     func contains(_ key: Key) -> Bool { entries[key] != nil }
 
+    /// Those that are not ready yet.
+    func waiting(at now: Instant) -> [Key] { slots.compactMap { $0.readyAt > now ? $0.key : nil } }
+
     func readyAt(_ key: Key) -> Instant? { entries[key].map { slots[$0].readyAt } }
 
     /// Puts `key` in, or moves it to another moment.

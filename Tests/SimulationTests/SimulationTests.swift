@@ -568,6 +568,21 @@ import Testing
             ],
             moreFaults: [.serverBackups]
         ),
+        // A folder was moved out of one that could not be read when the device came back: nobody looked at what was new in it.
+        Story(
+            seed: 74_000_062_441,
+            steps: [0, 2, 3, 4, 6, 8, 9, 11, 12, 13, 16, 17, 21, 26, 27, 30, 31, 36, 37, 61]
+        ),
+        // What looked at an item that was right woke what waited for another of its place, and that woke it: for ever.
+        Story(
+            seed: 61_100_128_437,
+            steps: [
+                0, 1, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15, 16, 20, 22, 24, 26, 27, 28, 30, 32, 34, 35, 37, 38, 40, 48,
+                53,
+                54, 57, 58, 59, 60, 61,
+            ],
+            moreFaults: [.serverBackups]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

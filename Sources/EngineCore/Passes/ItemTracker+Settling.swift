@@ -17,7 +17,9 @@ extension ItemTracker {
             settle(candidate, verdict, pass, &ended)
             if verdict == .parked { waitingForNews[candidate.id, default: []].formUnion(candidate.works) }
             if verdict == .done || verdict == .sent {
-                woken += (waitingForNews.removeValue(forKey: candidate.item) ?? []).subtracting(works).sorted()
+                if !waitingForNews.isEmpty {
+                    woken += (waitingForNews.removeValue(forKey: candidate.item) ?? []).subtracting(works).sorted()
+                }
                 // It may have gone, or stand for something else by now.
                 if !waitingForContent.isEmpty, let key = candidate.found?.state.key {
                     woken += (waitingForContent.removeValue(forKey: key) ?? []).subtracting(works).sorted()
@@ -31,20 +33,28 @@ extension ItemTracker {
                 changedAt[place] ?? 0 <= pass.seenUpTo
             {
                 // What was said since then is for the next pass.
-                changedAt[place] = nil
-                aspects[place] = nil
-                editedAt[place] = nil
-                unwitnessed.remove(place)
-                vanished.remove(place)
-                snapshots.remove(place)
+                forget(place)
             }
         }
         madeFolders = [:]
         withdraw(ended)
         let changed = changedByOtherNames(pass)
         // Only what the core handed out may come back.
-        let asked = Set(works)
-        return (verdicts.filter { asked.contains($0.key) }, changed, woken)
+        if verdicts.count > works.count {
+            let asked = Set(works)
+            verdicts = verdicts.filter { asked.contains($0.key) }
+        }
+        return (verdicts, changed, woken)
+    }
+
+    /// What was noted of a place: most of it is noted of few, and asked of all.
+    private func forget(_ place: LocalPlace) {
+        if !changedAt.isEmpty { changedAt[place] = nil }
+        if !aspects.isEmpty { aspects[place] = nil }
+        if !editedAt.isEmpty { editedAt[place] = nil }
+        if !unwitnessed.isEmpty { unwitnessed.remove(place) }
+        if !vanished.isEmpty { vanished.remove(place) }
+        if !snapshots.isEmpty { snapshots.remove(place) }
     }
 
     /// A piece of work may concern several items: it is done when all of them are.
@@ -98,8 +108,8 @@ extension ItemTracker {
         _ ended: inout [DeletionEntry]
     ) {
         guard verdict == .done || verdict == .sent else { return }
-        absentSince[candidate.item] = nil
-        contested.remove(candidate.item)
+        if !absentSince.isEmpty { absentSince[candidate.item] = nil }
+        if !contested.isEmpty { contested.remove(candidate.item) }
         view.settled(candidate.id, candidate.found?.state.key)
         if let adopted = candidate.adoptedAs { view.settled(adopted, candidate.found?.state.key) }
         if let key = candidate.found?.state.key {

@@ -20,13 +20,13 @@ package struct NewItems {
 
     /// The inode is that item from now on, and no other one is.
     package mutating func note(_ key: InodeKey, _ item: ItemID, at place: LocalPlace) {
-        if known[key]?.item != item { remove(key) }
-        if let former = keys[item], former != key { known[former] = nil }
-        known[key] = Known(item: item, place: place)
-        keys[item] = key
+        if let former = known.updateValue(Known(item: item, place: place), forKey: key), former.item != item {
+            keys[former.item] = nil
+        }
+        if let former = keys.updateValue(key, forKey: item), former != key { known[former] = nil }
     }
 
     package mutating func remove(_ key: InodeKey) {
-        if let former = known.removeValue(forKey: key) { keys[former.item] = nil }
+        if !known.isEmpty, let former = known.removeValue(forKey: key) { keys[former.item] = nil }
     }
 }

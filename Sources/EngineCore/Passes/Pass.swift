@@ -3,7 +3,7 @@ package import UbiquityModel
 /// What a pass has gathered and decided. Lives on the engine's thread only.
 package final class Pass {
     /// In the order in which they were found: folders' parents come first.
-    package private(set) var order: [ItemID] = []
+    package private(set) var all: [Candidate] = []
     package private(set) var candidates: [ItemID: Candidate] = [:]
     /// The places that were looked at, each with the items that it led to.
     package private(set) var visitedPlaces: [LocalPlace: Set<ItemID>] = [:]
@@ -71,7 +71,7 @@ package final class Pass {
         }
         let candidate = Candidate(id: id, works: [work])
         candidates[id] = candidate
-        order.append(id)
+        all.append(candidate)
         return candidate
     }
 
@@ -97,6 +97,4 @@ package final class Pass {
         changes.upserts[index] = last
         rows[last.id] = index
     }
-
-    package var all: [Candidate] { order.compactMap { candidates[$0] } }
 }

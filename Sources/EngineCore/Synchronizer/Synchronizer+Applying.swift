@@ -213,7 +213,7 @@ extension Synchronizer {
             candidate.verdict = .later(.milliseconds(200))
             return
         }
-        if found.state.kind == .folder, lies(folder, in: found.state.key) {
+        if found.state.kind == .folder, tracker.lies(folder, in: found.state.key) {
             // That one has to get out first, and is on its way out in the cloud.
             note(.stale, candidate)
             return
@@ -240,6 +240,7 @@ extension Synchronizer {
         guard let state = result.state else { return }
         noteOtherContent(at: found.place)
         let place = LocalPlace(folder: folder, name: target.name)
+        if state.kind == .folder { noteLeftUnread(state.key, from: found.place.folder) }
         if state.kind == .folder || state.kind == .package, isStill(state.key, at: place) {
             device.folders.move(state.key, parent: folder, name: target.name)
         }
@@ -261,17 +262,6 @@ extension Synchronizer {
         pass.foldersTouched.formUnion([found.place.folder, folder])
         hurryWhoWaits(for: found.place)
         if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
-    }
-
-    private func lies(_ folder: InodeKey, in ancestor: InodeKey) -> Bool {
-        var next = folder
-        // A stale entry could close a circle: no folder is deeper than there are folders.
-        for _ in 0...device.folders.count {
-            if next == ancestor { return true }
-            guard let entry = device.folders.entry(next) else { return false }
-            next = entry.parent
-        }
-        return false
     }
 
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {

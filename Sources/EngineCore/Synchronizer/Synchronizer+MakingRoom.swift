@@ -172,6 +172,7 @@ extension Synchronizer {
             return nil
         }
         let place = LocalPlace(folder: folder, name: name)
+        if state.kind == .folder { noteLeftUnread(state.key, from: from.folder) }
         if state.kind == .folder || state.kind == .package {
             device.folders.move(state.key, parent: place.folder, name: name)
         }

@@ -31,6 +31,11 @@ extension Synchronizer {
         for key in pass.unsentFolders.sorted() where foldersToScan.contains(key) { _ = isScanned(key, nil) }
     }
 
+    /// A folder leaves one that could not be read yet, or one in that: whoever reads that will not find it there.
+    func noteLeftUnread(_ key: InodeKey, from folder: InodeKey) {
+        if foldersToScan.contains(where: { tracker.lies(folder, in: $0) }) { foldersToScan.insert(key) }
+    }
+
     /// The root is at no place: it is work of its own.
     func lookIntoRoot() -> Verdict {
         guard foldersToScan.contains(device.rootKey) else { return .done }

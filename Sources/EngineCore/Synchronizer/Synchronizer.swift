@@ -129,7 +129,10 @@ package final class Synchronizer<Device: EngineDevice> {
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)
             noteLeft(old, change.key, for: place)
-            if change.isFolder, let key = change.key, isLocalOnly(old), !isLocalOnly(place) { noteReturned(key) }
+            if change.isFolder, let key = change.key {
+                noteLeftUnread(key, from: from.parent)
+                if isLocalOnly(old), !isLocalOnly(place) { noteReturned(key) }
+            }
         }
         let isOpen = change.key.map { device.hasWriter($0) } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
