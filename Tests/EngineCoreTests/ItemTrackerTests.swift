@@ -41,7 +41,7 @@ import UbiquityModel
             device.put(state, at: to)
         }
         let pass = try look(at: [to])
-        #expect(pass.order == [row.id])
+        #expect(pass.all.map(\.id) == [row.id])
         #expect(pass.candidates[row.id]?.found?.place == to)
         #expect(pass.candidates[row.id]?.synced?.place.name == from.name)
     }
@@ -155,7 +155,7 @@ import UbiquityModel
         device.put(other, at: d)
         device.put(one, at: e)
         let pass = try look(at: [d, e])
-        #expect(Set(pass.order) == Set(rows.map(\.id)))
+        #expect(Set(pass.all.map(\.id)) == Set(rows.map(\.id)))
         #expect(pass.candidates[rows[0].id]?.found?.place == e)
         #expect(pass.candidates[rows[1].id]?.found?.place == d)
     }
@@ -180,7 +180,7 @@ import UbiquityModel
         let pass = Pass(seenUpTo: 1)
         for name in ["t", "b"] { try tracker.collect(.place(try place(name)), into: pass) }
         #expect(pass.candidates[sent.id]?.found?.place == (try place("t")))
-        #expect(pass.order.count == 2)
+        #expect(pass.all.count == 2)
         #expect(pass.all.map(\.verdict) == [nil, nil])
         #expect(pass.all.last?.found?.place == (try place("b")))
     }
@@ -307,7 +307,7 @@ extension ItemTrackerTests {
         let pass = Pass(seenUpTo: 1)
         try tracker.collect(.place(try place("g")), into: pass)
         #expect(pass.candidates[announced.id] == nil)
-        #expect(pass.order.count == 1)
+        #expect(pass.all.count == 1)
         // Nobody's word is needed for a folder: it is never the file that was announced.
         if kind == .folder { tracker.newItems.remove(large.key) }
         let second = Pass(seenUpTo: 1)

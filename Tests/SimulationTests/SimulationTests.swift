@@ -583,6 +583,13 @@ import Testing
             ],
             moreFaults: [.serverBackups]
         ),
+        // What was on its way to another name, and went on as another item, was missed by a look that had something else to do next.
+        Story(
+            seed: 75_000_006_574,
+            steps: [
+                1, 5, 7, 9, 10, 11, 13, 14, 18, 20, 21, 24, 25, 28, 30, 35, 36, 39, 41, 42, 46, 47, 53, 54, 61,
+            ]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

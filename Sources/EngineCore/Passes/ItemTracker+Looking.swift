@@ -153,7 +153,10 @@ extension ItemTracker {
         guard state.linkCount == 1 else { return }
         for row in try view.synced(key: state.key) where row.id != item && row.content != .folder {
             guard let folder = folderKey(of: row.place.parent) else { continue }
-            try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
+            let place = LocalPlace(folder: folder, name: row.place.name)
+            try collect(place, work, into: pass)
+            // What leads there is settled before that is.
+            if case .later? = pass.candidates[row.id]?.verdict { pass.lookAlsoAt.insert(place) }
         }
     }
 
