@@ -75,7 +75,7 @@ import UbiquityModel
         let place = try place("a.o")
         let state = make(.symlink, place)
         let outcome = try look(at: [place])
-        #expect(outcome.pass.order == [] && outcome.verdicts == [.place(place): .done])
+        #expect(outcome.pass.all.isEmpty && outcome.verdicts == [.place(place): .done])
         guard case .ignored(let reason) = try tracker.ruling(onUnsent: place, state) else {
             Issue.record("it is not ignored")
             return
@@ -86,7 +86,7 @@ import UbiquityModel
         let other = try self.place("d")
         make(.folder, other)
         let rules = LocalPlace(folder: device.rootKey, name: IgnoreRules.name)
-        #expect(try look(at: [other, rules]).pass.order.count == 2)
+        #expect(try look(at: [other, rules]).pass.all.count == 2)
     }
 
     @Test func `what the cloud has stays synced under an ignored name`() throws {
@@ -107,7 +107,7 @@ import UbiquityModel
         let file = try place("f", in: inner.key)
         make(.file, file)
         let outcome = try look(at: [file])
-        #expect(outcome.pass.order == [] && outcome.verdicts == [.place(file): .done])
+        #expect(outcome.pass.all.isEmpty && outcome.verdicts == [.place(file): .done])
         #expect(tracker.ignoring.unsentFolders == [build.key, inner.key])
     }
 
@@ -150,7 +150,7 @@ import UbiquityModel
         write(rules: "*.c\n")
         _ = try look(at: [LocalPlace(folder: device.rootKey, name: IgnoreRules.name)])
         #expect(tracker.ignoring.changed == [device.rootKey])
-        #expect(try look(at: [place]).pass.order.count == 1)
+        #expect(try look(at: [place]).pass.all.count == 1)
     }
 
     @Test func `a file that is too large means nothing, and that is told`() throws {
@@ -200,7 +200,7 @@ import UbiquityModel
         state.placeholder = nil
         device.put(state, at: rules)
         device.texts[state.key] = "*.o\n"
-        #expect(try look(at: [place]).pass.order == [])
+        #expect(try look(at: [place]).pass.all.isEmpty)
     }
 
     @Test func `rules whose content is nowhere mean nothing, and that is told`() throws {
