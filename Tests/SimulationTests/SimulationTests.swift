@@ -590,6 +590,22 @@ import Testing
                 1, 5, 7, 9, 10, 11, 13, 14, 18, 20, 21, 24, 25, 28, 30, 35, 36, 39, 41, 42, 46, 47, 53, 54, 61,
             ]
         ),
+        // A folder set back to when a file that nobody has had a folder's name: that one waited for it.
+        Story(
+            seed: 76_000_034_878,
+            steps: [
+                3, 4, 5, 6, 7, 8, 12, 14, 15, 16, 20, 23, 25, 27, 28, 30, 31, 32, 33, 34, 37, 38, 45, 46, 47, 104, 105,
+                106,
+            ]
+        ),
+        // A folder had become a package that others had put something into: where several works led to it, one of them was taken for done.
+        Story(
+            seed: 76_000_159_254,
+            steps: [
+                29, 30, 35, 37, 38, 40, 42, 44, 52, 54, 55, 86, 92, 94, 96, 97, 103, 107, 109, 110, 112,
+            ],
+            moreFaults: [.packages]
+        ),
     ])
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)

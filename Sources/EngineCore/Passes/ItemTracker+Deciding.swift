@@ -160,7 +160,8 @@ extension ItemTracker {
             candidate.applies = [.refer(remote)]
         } else if willNeverCome(found.state) {
             candidate.applies = [.planned(.vanish)]
-        } else if isAbsent(found.state.key), isInTheWay(candidate) {
+        } else if isInTheWay(candidate), isAbsent(found.state.key) || candidate.rival?.content.kind != .file {
+            // What it stands for may never come; where it does, it cannot go on as a folder.
             candidate.applies = [.aside]
         } else {
             bringWhole(found.place, found.state, candidate)

@@ -316,7 +316,11 @@ extension ItemTracker {
     func collectAbsent(_ row: SyncedItem, _ work: Work, into pass: Pass) throws {
         if let key = row.local?.key, let place = currentPlace(of: key) {
             try collect(place, work, into: pass)
-            if let candidate = pass.candidates[row.id], candidate.found != nil || candidate.deletionIsProven { return }
+            if let candidate = pass.candidates[row.id], candidate.found != nil || candidate.deletionIsProven {
+                // Other work may have led to it, and what comes of it is for this one as well, and for what leads here later.
+                _ = pass.candidate(row.id, work)
+                return
+            }
             if try view.observe(place)?.key == key, !pass.all.contains(where: { $0.found?.state.key == key }) {
                 // Under a name that is ignored it is no item, if another one goes on under the item's own.
                 if let folder = folderKey(of: row.place.parent) {
