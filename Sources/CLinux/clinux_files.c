@@ -189,6 +189,20 @@ int clinux_pwrite_all(int descriptor, const void *buffer, size_t length, int64_t
     return 0;
 }
 
+int clinux_pwrite_or_punch(int descriptor, const void *buffer, size_t length, int64_t offset) {
+    const char *bytes = buffer;
+    // Each byte is the one before it, and the first is zero: of other content only that is looked at.
+    if (length >= 65536 && bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0) {
+        int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+        if (clinux_fallocate(descriptor, mode, offset, (int64_t)length - 1) == 0) {
+            // With this one the file is as long as if all had been written, whoever else writes to it meanwhile.
+            return clinux_pwrite_all(descriptor, bytes + length - 1, 1, offset + (int64_t)length - 1);
+        }
+        // A filesystem without holes, perhaps.
+    }
+    return clinux_pwrite_all(descriptor, buffer, length, offset);
+}
+
 int64_t clinux_write(int descriptor, const void *buffer, size_t length) { return RETRY(write(descriptor, buffer, length)); }
 
 int clinux_fsync(int descriptor) { return RETRY(fsync(descriptor)); }

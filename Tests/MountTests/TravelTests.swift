@@ -44,6 +44,41 @@ extension MountTests {
             }
         }
 
+        /// A disk image of which most was never written would fill every other device's disk.
+        @Test func `where a file is zeros, it takes no room on other devices`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell(
+                    "for f in read whole; do truncate -s 96M $f; echo x | dd of=$f seek=40M oflag=seek_bytes conv=notrunc; done"
+                )
+                try a.sync()
+                try b.sync()
+                func expectSame(_ name: String) throws {
+                    #expect(try Tree.digest(b.path(name)) == Tree.digest(a.path(name)))
+                    let status = try Files.status(b.path(name))
+                    #expect(status.st_size == (try Files.status(a.path(name)).st_size))
+                    #expect(status.st_blocks * 512 < 8_000_000, "\(name): \(status.st_blocks) blocks")
+                }
+                // As it is read, all of it, and as another content of what is here already.
+                try expectSame("read")
+                try b.succeed("download", b.path("whole"))
+                try expectSame("whole")
+                try a.shell("echo y | dd of=whole seek=80M oflag=seek_bytes conv=notrunc; truncate -s 97M whole")
+                try a.sync()
+                try b.sync()
+                try expectSame("whole")
+                // What was not zeros becomes zeros.
+                try a.shell("dd if=/dev/urandom of=read bs=1M count=20 conv=notrunc")
+                try a.sync()
+                try b.sync()
+                #expect(try Tree.digest(b.path("read")) == Tree.digest(a.path("read")))
+                try a.shell("dd if=/dev/zero of=read bs=1M count=20 conv=notrunc")
+                try a.sync()
+                try b.sync()
+                try expectSame("read")
+            }
+        }
+
         @Test func `a big file is read once to be sent`() async throws {
             try await withSite { site in
                 let (a, _) = try site.pair()

@@ -64,6 +64,8 @@ int64_t clinux_pread_two(
     int descriptor, void *first, size_t first_length, void *second, size_t second_length, int64_t offset);
 // Writes all of it, or returns the error.
 int clinux_pwrite_all(int descriptor, const void *buffer, size_t length, int64_t offset);
+// The same; if all of it is zeros, and enough to free room, the file gets a hole there, up to the last byte.
+int clinux_pwrite_or_punch(int descriptor, const void *buffer, size_t length, int64_t offset);
 // Writes all of both, one after the other, or returns the error.
 int clinux_pwrite_two(
     int descriptor, const void *first, size_t first_length, const void *second, size_t second_length, int64_t offset);

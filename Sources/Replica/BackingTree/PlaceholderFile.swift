@@ -69,7 +69,7 @@ package final class PlaceholderFile: Sendable {
             let (phase, size) = state.withLock { ($0.phase, $0.placeholder.size) }
             guard phase == .filling else { return }
             guard offset >= 0, offset <= size, Int64(bytes.count) <= size - offset else { throw .invalidArgument }
-            try checked(clinux_pwrite_all(file.raw, bytes.baseAddress, bytes.count, offset))
+            try checked(clinux_pwrite_or_punch(file.raw, bytes.baseAddress, bytes.count, offset))
             state.withLock { $0.present.insert(offset..<offset + Int64(bytes.count)) }
         }
     }

@@ -31,7 +31,7 @@ final class StagedContent: ContentDestination {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
-        try checked(clinux_pwrite_all(file.raw, bytes.baseAddress, bytes.count, offset))
+        try checked(clinux_pwrite_or_punch(file.raw, bytes.baseAddress, bytes.count, offset))
     }
 
     /// Returns how many bytes there were, at most the buffer's size.
