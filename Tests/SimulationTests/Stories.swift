@@ -557,6 +557,14 @@ extension Story {
             ],
             moreFaults: [.packages]
         ),
+        // A placeholder of which a restored server knows nothing, and that had no row in a device's backup, kept an item's name.
+        Story(
+            seed: 78_000_044_961,
+            steps: [
+                0, 1, 2, 7, 8, 10, 11, 16, 17, 21, 32, 34, 38, 39, 42, 44, 45, 46, 48, 49, 50, 51,
+            ],
+            moreFaults: [.serverBackups]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -52,6 +52,8 @@ extension Synchronizer {
             return
         } else if let row = unheardOf(occupant) {
             await moveAside(row, place, target, occupant, pass)
+        } else {
+            lookAtStranger(occupant, place)
         }
     }
 
