@@ -61,6 +61,13 @@ final class FakeDevice: DeviceView {
         return tree[place]
     }
 
+    func hasTwin(_ place: LocalPlace) -> Bool {
+        isCaseInsensitive
+            && tree.keys.contains {
+                $0.folder == place.folder && $0.name != place.name && $0.name.folded == place.name.folded
+            }
+    }
+
     func target(of place: LocalPlace) -> [UInt8]? { nil }
 
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) -> [[UInt8]: [UInt8]]? {

@@ -273,6 +273,17 @@ import UbiquityModel
         #expect(outcome.pass.candidates[item.id]?.applies.isEmpty == true)
     }
 
+    @Test func `a second name is none that differs from another in case only`() throws {
+        device.isCaseInsensitive = true
+        write(rules: "*.o\n")
+        let place = try place("a.o")
+        make(.file, place)
+        make(.file, try self.place("A 2.O"))
+        let item = try remote(1, "a.o")
+        let outcome = try look(at: [], items: [item.id])
+        #expect(outcome.sends.map(\.actions) == [[.move(Place(parent: .root, name: try Name("a 3.o")))]])
+    }
+
     @Test(arguments: [true, false])
     func `an item that comes back or moves gets a second name there, whatever led to it`(isHere: Bool) throws {
         write(rules: "*.o\n")

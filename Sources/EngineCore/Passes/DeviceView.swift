@@ -14,6 +14,9 @@ package protocol DeviceView: AnyObject {
     /// The same as it was a moment ago, of a file that has one name and all its content, if it was looked at then; only for a place of which
     /// no program has told anything since.
     func observedAhead(_ place: LocalPlace) -> LocalState?
+    /// Whether a case-insensitive container has another name in that folder here which equals this one without its case; never in any
+    /// other container.
+    func hasTwin(_ place: LocalPlace) throws -> Bool
     /// A symlink's target; `nil` when it is gone by now.
     func target(of place: LocalPlace) throws -> [UInt8]?
     /// The synced attributes of this very inode; `nil` when the name stands for another, or for none, by now.

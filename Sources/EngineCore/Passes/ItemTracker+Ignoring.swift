@@ -218,7 +218,7 @@ extension ItemTracker {
         for number in 2..<10_000 {
             let name = base.numbered(number)
             let place = LocalPlace(folder: folder, name: name)
-            let isTaken = (try? view.observe(place)) ?? nil != nil
+            let isTaken = (try? view.observe(place)) ?? nil != nil || (try? view.hasTwin(place)) ?? false
             let there = Place(parent: parent, name: name)
             let others = [try? view.remote(at: there), try? view.remote(like: there)]
             if !isTaken, others.allSatisfy({ $0?.isEmpty ?? true }) { return place }

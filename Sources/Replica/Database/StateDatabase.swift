@@ -12,7 +12,7 @@ internal import UbiquityModel
 package final class StateDatabase: Sendable {
     private let pool: DatabasePool
     /// As its container is made: that never changes.
-    let isCaseInsensitive: Bool
+    package let isCaseInsensitive: Bool
     private let readers: ReaderStack
     private let burst = ReadingBurst()
     /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.

@@ -12,6 +12,14 @@ extension SimDevice: DeviceView {
         return machine.disk.entry(place).flatMap { seen($0, place.name) }
     }
 
+    func hasTwin(_ place: LocalPlace) throws -> Bool {
+        try alive()
+        guard machine.world.settings.isCaseInsensitive else { return false }
+        let folded = place.name.folded
+        let entries = machine.disk[SimDisk.number(place.folder)]?.entries.keys
+        return entries?.contains { $0 != place.name && $0.folded == folded } ?? false
+    }
+
     func target(of place: LocalPlace) throws -> [UInt8]? {
         try alive()
         return machine.disk.entry(place).flatMap { machine.disk[$0] }.flatMap { $0.kind == .symlink ? $0.target : nil }

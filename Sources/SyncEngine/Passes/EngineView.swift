@@ -72,6 +72,16 @@ final class EngineView: DeviceView {
         }
     }
 
+    func hasTwin(_ place: LocalPlace) throws -> Bool {
+        guard replica.database.isCaseInsensitive else { return false }
+        let folder = try openFolder(place.folder)
+        defer { withExtendedLifetime(folder) {} }
+        let folded = place.name.folded
+        return try replica.tree.entries(in: folder.descriptor).contains {
+            $0.name != place.name && $0.name.folded == folded
+        }
+    }
+
     func observedAhead(_ place: LocalPlace) -> LocalState? {
         // Somebody who has it open may write without telling.
         guard let state = ahead.files[place]?.state, !hasWriter(state.key) else { return nil }
