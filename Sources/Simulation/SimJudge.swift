@@ -20,12 +20,25 @@ struct SimJudge {
 
     /// All that it waits for is what ghosts went over, or went away from: that is told when their content comes, and nobody has that.
     private func isWaitingForNobody(_ machine: SimMachine, _ core: EngineCore) -> Bool {
-        let held = placesOfGhosts(machine, ghosts(of: machine))
+        let ghosts = ghosts(of: machine)
+        let held = placesOfGhosts(machine, ghosts)
+        let folders = foldersOfGhosts(machine, ghosts)
         return !held.isEmpty
             && core.isAllUnfinished { work in
-                guard case .place(let place) = work else { return false }
-                return held.contains(place)
+                switch work {
+                case .place(let place): held.contains(place) || folders.contains(place.folder)
+                case .item(let item): isPackage(item, amongGhosts: ghosts, machine)
+                }
             }
+    }
+
+    /// A package that cannot be told of says so again and again.
+    private func isPackage(_ item: ItemID, amongGhosts ghosts: Set<UInt64>, _ machine: SimMachine) -> Bool {
+        guard let row = machine.database.synced[item], let device = machine.device else { return false }
+        let places = [row.local.flatMap { device.synchronizer.tracker.currentPlace(of: $0.key) }, placeOf(row, machine)]
+        return places.compactMap { $0.flatMap { machine.disk.entry($0) } }.contains {
+            ghosts.contains($0) && machine.disk[$0]?.kind == .folder
+        }
     }
 
     /// Where ghosts are, and where the items that they were had been before.
@@ -35,13 +48,24 @@ struct SimJudge {
         machine.disk.walk { _, place, number in if ghosts.contains(number) { places.insert(place) } }
         for ghost in ghosts {
             for row in machine.database.synced(key: SimDisk.key(ghost)) {
-                let folder =
-                    row.place.parent == .root
-                    ? SimDisk.key(SimDisk.root) : machine.database.synced[row.place.parent]?.local?.key
-                if let folder { places.insert(LocalPlace(folder: folder, name: row.place.name)) }
+                if let place = placeOf(row, machine) { places.insert(place) }
             }
         }
         return places
+    }
+
+    /// Packages that cannot be told of, and the folders in them.
+    private func foldersOfGhosts(_ machine: SimMachine, _ ghosts: Set<UInt64>) -> Set<InodeKey> {
+        let packages = ghosts.filter { machine.disk[$0]?.kind == .folder }
+        let inner = packages.flatMap { machine.disk.elements(of: $0) }.map(\.number)
+        return Set((packages + inner.filter { machine.disk[$0]?.kind == .folder }).map(SimDisk.key))
+    }
+
+    private func placeOf(_ row: SyncedItem, _ machine: SimMachine) -> LocalPlace? {
+        let folder =
+            row.place.parent == .root
+            ? SimDisk.key(SimDisk.root) : machine.database.synced[row.place.parent]?.local?.key
+        return folder.map { LocalPlace(folder: $0, name: row.place.name) }
     }
 
     func judge() {
@@ -125,8 +149,12 @@ struct SimJudge {
             guard let placeholder = inode.placeholder,
                 ((try? world.cloud.tokens(of: placeholder.revision)) ?? nil) == nil
             else { continue }
-            // Of a package: that says of itself what it lacks.
-            if placeholder.offset != nil { continue }
+            if placeholder.offset != nil {
+                // In a package, that says of itself what it lacks.
+                let isLost = world.counts[.serverRestored] != nil && machine.device.map { !canCome(placeholder, $0) } ?? false
+                if isLost { ghosts.insert(number) }
+                continue
+            }
             if machine.database.remote(revision: placeholder.revision).map(isOfNobody) ?? false {
                 ghosts.insert(number)
                 continue
@@ -149,7 +177,46 @@ struct SimJudge {
             }
             if !isWholeSomewhere { ghosts.insert(number) }
         }
-        return ghosts
+        return ghosts.union(ghostPackages(of: machine))
+    }
+
+    /// Packages that lack what a restored server has lost, and nobody has all of them.
+    private func ghostPackages(of machine: SimMachine) -> Set<UInt64> {
+        guard world.counts[.serverRestored] != nil, let device = machine.device else { return [] }
+        var packages: Set<UInt64> = []
+        machine.disk.walk { _, place, number in
+            guard let state = device.seen(number, place.name), state.kind == .package, state.lacksContent else { return }
+            let lost = machine.disk.files(of: number).compactMap { machine.disk[$0.number]?.placeholder }.filter {
+                !canCome($0, device)
+            }
+            let tokens = lost.flatMap { $0.part(of: device.formerTokens(of: $0.revision)) ?? [] }
+            let items = machine.database.synced(key: state.key).map(\.id)
+            if !lost.isEmpty, !isWholeElsewhere(items, Set(tokens), than: machine) { packages.insert(number) }
+        }
+        return packages
+    }
+
+    private func canCome(_ placeholder: Placeholder, _ device: SimDevice) -> Bool {
+        let sent = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil
+        if placeholder.part(of: sent) != nil { return true }
+        guard let former = placeholder.part(of: device.formerTokens(of: placeholder.revision)) else { return false }
+        return (try? world.cloud.missing(former.map(SimContent.chunk)).isEmpty) ?? false
+    }
+
+    /// Who has all that is lacking, and everything else, would have brought it back.
+    private func isWholeElsewhere(_ items: [ItemID], _ lacking: Set<UInt64>, than machine: SimMachine) -> Bool {
+        world.machines.contains { other in
+            guard other !== machine, let device = other.device else { return false }
+            return items.contains { item in
+                guard let key = other.database.synced[item]?.local?.key,
+                    let place = device.synchronizer.tracker.currentPlace(of: key),
+                    let number = other.disk.entry(place), SimDisk.key(number) == key,
+                    let state = device.seen(number, place.name)
+                else { return false }
+                let tokens = other.disk.files(of: number).flatMap { other.disk[$0.number]?.tokens ?? [] }
+                return state.kind == .package && !state.lacksContent && lacking.isSubset(of: tokens)
+            }
+        }
     }
 
     /// Announced by a device whose disk became another's, or that was restored and did not hear at once that it is another one.

@@ -32,6 +32,8 @@ package final class Candidate {
         case planned(Apply)
         /// The local item makes room for the one that had the name first.
         case aside
+        /// So does what cannot be told of, for what the others have: it goes on as another item.
+        case asideAsAnother
         /// A placeholder whose content cannot be had stands for that item's content from now on.
         case refer(RemoteItem)
     }

@@ -121,10 +121,10 @@ extension ItemTracker {
         )
     }
 
-    /// A server that was restored knows nothing of it, nobody has its content, and the cloud has given its name to another: that one would
-    /// never come.
-    private func isInTheWay(_ candidate: Candidate) -> Bool {
-        guard candidate.remote == nil, let found = candidate.found else { return false }
+    /// A server that was restored knows nothing of it, or only that it is deleted, nobody has its content, and the cloud has given its name to
+    /// another: that one would never come.
+    func isInTheWay(_ candidate: Candidate) -> Bool {
+        guard candidate.remote?.isDeleted ?? true, let found = candidate.found else { return false }
         let there = (try? view.remote(at: Place(parent: found.parent, name: found.place.name))) ?? []
         return there.contains { $0.id != candidate.id && !$0.isDeleted && !$0.isAnnounced }
     }

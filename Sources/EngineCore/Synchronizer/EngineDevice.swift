@@ -34,6 +34,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func remoteIDs(after last: ItemID?, limit: Int) throws -> [ItemID]
     /// Forgets what the cloud does not have after all, and writes down how far its log is known.
     func removeRemote(_ items: [ItemID], position: LogPosition) throws
+    /// Whether that was a package's content which was agreed on with a server that knows nothing of it any more.
+    func wasFormer(_ content: ContentID) throws -> Bool
     /// Items of the container, here or in the cloud only.
     func itemCount() throws -> Int
     /// Entries of the deletion log.
@@ -157,6 +159,8 @@ package enum ReadFailure: Error {
     /// Written meanwhile, replaced, gone: look again.
     case changed
     case unreadable(String)
+    /// What some files of a package stand for is not here, and nobody knows it.
+    case lacking
 }
 
 /// Content that replaces a whole file's.

@@ -69,7 +69,7 @@ extension Synchronizer {
         if kind == .folder { return true }
         return candidate.applies.contains { step in
             switch step {
-            case .planned(.move), .aside: true
+            case .planned(.move), .aside, .asideAsAnother: true
             case .refer, .planned(.appear), .planned(.replace), .planned(.attributes), .planned(.vanish): false
             }
         }
@@ -90,6 +90,7 @@ extension Synchronizer {
         for step in candidate.applies where candidate.verdict == nil {
             switch step {
             case .aside: await moveAside(candidate, pass)
+            case .asideAsAnother: await leave(candidate, pass)
             case .refer(let remote): await refer(candidate, to: remote)
             case .planned(.appear): await makeAppear([candidate], pass)
             case .planned(.replace): await replace(candidate, pass)
@@ -366,6 +367,14 @@ extension Synchronizer {
         row.local = LocalEvidence(state)
         row.local?.changed = Timestamp(nanoseconds: 0)
         pass.setRow(row)
+    }
+
+    /// The item comes back as what the others have of it.
+    private func leave(_ candidate: Candidate, _ pass: Pass) async {
+        await moveAside(candidate, pass)
+        guard candidate.verdict == nil || candidate.verdict == .again else { return }
+        pass.removeRow(candidate.id)
+        candidate.verdict = .again
     }
 
     private func lookAtItems(in folder: InodeKey, _ item: ItemID, _ pass: Pass) {

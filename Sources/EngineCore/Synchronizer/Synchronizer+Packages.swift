@@ -1,3 +1,4 @@
+import Reconciliation
 package import UbiquityModel
 
 /// Packages: what programs do in one is a change of the one document that it is.
@@ -50,4 +51,29 @@ extension Synchronizer {
         guard tracker.asksForContents, let package = package(around: place.folder) else { return }
         noteOtherContents(in: package)
     }
+
+    // MARK: What a restored server has lost
+
+    /// This device has only a part of a package, and nobody has the rest. Who has all of it brings it back; somebody else may have brought back
+    /// something else.
+    /// - Parameter content: what the package is, if that is known.
+    func partsAreMissing(_ candidate: Candidate, _ content: ContentID? = nil) {
+        let sent = candidate.remote.flatMap { $0.isAnnounced || $0.content.kind != .package ? nil : $0 }
+        let isAsAgreed = content.map { (try? device.wasFormer($0)) ?? false } ?? true
+        if let sent, isAsAgreed, candidate.found?.state.facts?.localBytes == 0 {
+            // There is nothing of it here: until it is brought back, what is there counts.
+            candidate.applies = [.planned(sent.isDeleted ? .vanish : .replace)]
+        } else if let sent, !sent.isDeleted, sent.content.revision != candidate.synced?.content.revision {
+            // A document that is made of two is none: what is here of this one stays, and can be read.
+            candidate.applies = [.asideAsAnother]
+        } else if tracker.isInTheWay(candidate) {
+            candidate.applies = [.aside]
+        } else {
+            noteProblem(candidate, "the content of a file in it is neither here nor in the cloud")
+            candidate.verdict = .failed
+        }
+    }
+
+    /// The same was found out while a package was read beside the passes, which is looked at once more.
+    package func noteLacking(_ file: WantedFile) { lackingParts[file.place] = LocalEvidence(file.state) }
 }

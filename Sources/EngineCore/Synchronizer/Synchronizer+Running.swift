@@ -221,6 +221,10 @@ extension Synchronizer {
                 uploaded[found.place] = nil
                 continue
             }
+            if lackingParts.removeValue(forKey: found.place) == LocalEvidence(found.state) {
+                partsAreMissing(candidate)
+                continue
+            }
             if let wait = quietWait(candidate, found) {
                 candidate.verdict = wait
                 continue
@@ -247,6 +251,7 @@ extension Synchronizer {
             candidate.found?.attributes.mode = content.state.mode
         case .failure(.changed):
             candidate.verdict = .later(.milliseconds(50))
+        case .failure(.lacking): partsAreMissing(candidate)
         case .failure(.unreadable(let why)):
             noteProblem(candidate, "cannot be read: \(why)")
             candidate.verdict = .failed

@@ -287,9 +287,13 @@ extension Synchronizer {
                 return
             }
             committed(send, operation, remote, candidate, pass)
-        case .missingChunks:
+        case .missingChunks(let chunks):
             if let found = candidate.found { uploaded[found.place] = nil }
-            candidate.verdict = .again
+            guard let read = candidate.read, !read.absent.isDisjoint(with: chunks) else {
+                candidate.verdict = .again
+                return
+            }
+            partsAreMissing(candidate, read.content)
         case .nameTaken(let rival):
             try nameTaken(by: rival, operation, candidate, pass)
         case .parentMissing:

@@ -28,6 +28,8 @@ package final class Synchronizer<Device: EngineDevice> {
 
     /// Large contents that have been sent and wait for the pass that commits them.
     var uploaded: [LocalPlace: ReadContent] = [:]
+    /// Packages that could not be read, as they were then, because nobody knows what some of their files stand for.
+    var lackingParts: [LocalPlace: LocalEvidence] = [:]
     /// How often in a row an item was not as expected when it was to be changed.
     var staleCounts: [ItemID: Int] = [:]
     /// Since when a package could not be changed because programs were using it.

@@ -29,6 +29,7 @@ enum Schema {
             try database.execute(sql: foldedColumn)
             if isCaseInsensitive { try RemoteTable.foldNames(database) }
         }
+        if version < 7 { try database.execute(sql: formerTable) }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -120,5 +121,16 @@ enum Schema {
     private static let foldedColumn = """
         ALTER TABLE remote ADD COLUMN folded BLOB;
         CREATE INDEX remoteFolded ON remote (parent, folded) WHERE folded IS NOT NULL AND NOT deleted;
+        """
+
+    /// Since version 7. Which contents revisions had of which a restored server knows nothing, where files of packages stand for them here.
+    /// There are few, and none is ever wrong.
+    private static let formerTable = """
+        CREATE TABLE former (
+            revision BLOB NOT NULL PRIMARY KEY,
+            item BLOB NOT NULL,
+            content BLOB NOT NULL,
+            size INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
         """
 }

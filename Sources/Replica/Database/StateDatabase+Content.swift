@@ -87,6 +87,7 @@ enum ManifestTable {
     static let unused = """
         SELECT content FROM manifests WHERE content NOT IN (
             SELECT content FROM remote WHERE content IS NOT NULL UNION SELECT content FROM synced WHERE content IS NOT NULL
+            UNION SELECT content FROM former
         )
         """
 

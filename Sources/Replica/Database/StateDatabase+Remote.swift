@@ -92,8 +92,10 @@ extension StateDatabase {
             try MetaTable.write(database, .comparing, [1])
             for item in items {
                 let known = try RemoteTable.fetch(database, item.id)
-                guard let row = try SyncedTable.fetch(database, item.id)?.agreed(withRestored: item, known: known)
+                guard let former = try SyncedTable.fetch(database, item.id),
+                    let row = former.agreed(withRestored: item, known: known)
                 else { continue }
+                try FormerTable.note(database, former, followedBy: row)
                 try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
             }
             try RemoteTable.write(database, items, folding: isCaseInsensitive, overwriting: true)
@@ -107,7 +109,10 @@ extension StateDatabase {
         try writing { database in
             for id in ids {
                 let known = try RemoteTable.fetch(database, id)
-                if let row = try SyncedTable.fetch(database, id)?.agreed(withRestored: nil, known: known) {
+                if let former = try SyncedTable.fetch(database, id),
+                    let row = former.agreed(withRestored: nil, known: known)
+                {
+                    try FormerTable.note(database, former, followedBy: row)
                     try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
                 }
                 try database.run("DELETE FROM remote WHERE id = ?", [.identifier(id)])

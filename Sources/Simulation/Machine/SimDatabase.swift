@@ -8,6 +8,8 @@ struct SimDatabase {
     var sending: [ItemID: SentRevision] = [:]
     var held: Set<ItemID> = []
     var manifests: [ContentID: Manifest] = [:]
+    /// What packages' revisions were of which a restored server knew nothing.
+    private(set) var former: [RevisionID: ContentID] = [:]
     var position: LogPosition?
     /// The furthest end of the log that the server has told of.
     var answered: LogPosition?
@@ -96,11 +98,19 @@ struct SimDatabase {
     mutating func rewrite(remote items: [RemoteItem], manifests new: [ContentID: Manifest]) {
         isComparing = true
         for item in items {
-            if let row = synced[item.id]?.agreed(withRestored: item, known: remote[item.id]) { synced[item.id] = row }
+            agree(withRestored: item, item.id)
             remote[item.id] = item
             refresh(item.id)
         }
         manifests.merge(new) { known, _ in known }
+    }
+
+    private mutating func agree(withRestored item: RemoteItem?, _ id: ItemID) {
+        guard let known = synced[id], let row = known.agreed(withRestored: item, known: remote[id]) else { return }
+        if case .file(let file) = known.content, file.isPackage, known.content != row.content {
+            former[file.revision] = former[file.revision] ?? file.content
+        }
+        synced[id] = row
     }
 
     mutating func removeRemote(_ ids: [ItemID], position: LogPosition) {
@@ -108,7 +118,7 @@ struct SimDatabase {
         answered = nil
         isComparing = false
         for id in ids {
-            if let row = synced[id]?.agreed(withRestored: nil, known: remote[id]) { synced[id] = row }
+            agree(withRestored: nil, id)
             remote[id] = nil
             refresh(id)
         }

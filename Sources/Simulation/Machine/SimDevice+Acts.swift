@@ -49,6 +49,8 @@ extension SimDevice: EngineDevice {
         machine.database.removeRemote(items, position: position)
     }
 
+    func wasFormer(_ content: ContentID) throws -> Bool { machine.database.former.values.contains(content) }
+
     func itemCount() throws -> Int { machine.database.synced.count }
 
     var loggedDeletions: Int { machine.database.deletions.count }
@@ -283,7 +285,11 @@ extension SimDevice: EngineDevice {
             var content: ReadContent?
             var verdict = EngineCore.Verdict.failed
             switch await read(file) {
-            case .failure: verdict = .later(.milliseconds(500))
+            case .failure(.changed): verdict = .later(.milliseconds(500))
+            case .failure(.unreadable): verdict = .failed
+            case .failure(.lacking):
+                if !isDead { synchronizer.noteLacking(file) }
+                verdict = .again
             case .success(var read):
                 do {
                     for token in read.manifest.entries where read.chunks[token.chunk] != nil {

@@ -56,13 +56,11 @@ extension SimDevice {
         let package = machine.disk.package(number)
         var tokens = [world.indexes.token(package)]
         var here: Set<UInt64> = [tokens[0]]
+        var absent: Set<ChunkID> = []
         for element in machine.disk.files(of: number) {
             guard let inode = machine.disk[element.number] else { continue }
             if let placeholder = inode.placeholder {
-                let (whole, absence) = try await request { cloud in
-                    let tokens = try cloud.tokens(of: placeholder.revision)
-                    return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
-                }
+                let (whole, absence) = try await contents(of: placeholder)
                 if let whole, placeholder.offset == nil, SimContent.size(of: whole) != placeholder.size {
                     // It grew or shrank between its announcement and its sending.
                     if machine.disk[element.number]?.placeholder == placeholder {
@@ -74,12 +72,13 @@ extension SimDevice {
                 }
                 if let part = placeholder.part(of: whole) {
                     tokens += part
+                    absent.formUnion(part.map(SimContent.chunk))
                 } else if placeholder.offset == nil, absence != nil {
                     takeOut(element, placeholder)
                     synchronizer.noteOtherContents(in: file.place)
                     return .failure(.changed)
                 } else {
-                    return .failure(.unreadable("the content of a file in it is not here"))
+                    return .failure(.lacking)
                 }
             } else {
                 tokens += inode.tokens
@@ -99,9 +98,30 @@ extension SimDevice {
                 chunks: Dictionary(
                     tokens.filter(here.contains).map { (SimContent.chunk($0), [UInt8($0 & 0xFF)]) },
                     uniquingKeysWith: { first, _ in first }
-                )
+                ),
+                absent: absent.subtracting(here.map(SimContent.chunk))
             )
         )
+    }
+
+    /// The tokens of the revision that a placeholder stands for, or a part of. What was agreed on with a server that knows nothing of it any
+    /// more is still known here.
+    private func contents(of placeholder: Placeholder) async throws -> ([UInt64]?, ContentAbsence?) {
+        if placeholder.offset != nil, let known = formerTokens(of: placeholder.revision) { return (known, nil) }
+        return try await request { cloud in
+            let tokens = try cloud.tokens(of: placeholder.revision)
+            return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
+        }
+    }
+
+    func formerTokens(of revision: RevisionID) -> [UInt64]? {
+        let rows = machine.database.synced(revision: revision).compactMap { row -> ContentID? in
+            guard case .file(let file) = row.content, file.isPackage else { return nil }
+            return file.content
+        }
+        return (rows.first ?? machine.database.former[revision]).flatMap { machine.database.manifests[$0] }?.entries.map {
+            SimContent.token($0.chunk)
+        }
     }
 
     /// Nobody will ever have it, and with it the package could not be sent, nor leave.

@@ -314,7 +314,10 @@ final class SimDevice {
             return machine.disk[number] != nil ? .here : .failed
         }
         do {
-            let (tokens, absence) = try await request { cloud in
+            let former = placeholder.offset == nil ? nil : placeholder.part(of: formerTokens(of: placeholder.revision))
+            let (tokens, absence) = try await request { cloud throws -> ([UInt64]?, ContentAbsence?) in
+                // By its chunks, which others may have brought back.
+                if let former, try cloud.missing(former.map(SimContent.chunk)).isEmpty { return (former, nil) }
                 let tokens = placeholder.part(of: try cloud.tokens(of: placeholder.revision))
                 return (tokens, tokens == nil ? cloud.absence(of: placeholder.revision) : nil)
             }

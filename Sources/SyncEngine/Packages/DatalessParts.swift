@@ -20,6 +20,9 @@ struct DatalessParts: Sendable {
     var outgrown: [InodeKey: Int64] = [:]
     private var parts: [Key: ArraySlice<Manifest.Entry>] = [:]
 
+    /// Which chunks of the package are not here.
+    var all: Set<ChunkID> { Set(parts.values.joined().map(\.chunk)) }
+
     mutating func add(_ placeholder: Placeholder, _ part: ArraySlice<Manifest.Entry>) { parts[Key(placeholder)] = part }
 
     /// - Throws: `UploadError.changed` for one that was not there when they were asked for.

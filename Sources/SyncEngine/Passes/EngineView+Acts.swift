@@ -45,6 +45,8 @@ extension EngineView: EngineDevice {
         try replica.database.removeRemote(items, position: position)
     }
 
+    func wasFormer(_ content: ContentID) throws -> Bool { try replica.database.wasFormer(content) }
+
     func itemCount() throws -> Int {
         let counts = try replica.database.counts()
         return counts.synced + counts.cloudOnly

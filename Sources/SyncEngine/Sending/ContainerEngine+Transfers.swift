@@ -31,6 +31,9 @@ extension ContainerEngine {
         } catch {
             switch error {
             case .changed: verdict = .later(.milliseconds(500))
+            case .lacking:
+                synchronizer.noteLacking(file)
+                verdict = .again
             case .unreadable(let why):
                 problems[id] = ItemProblem(path: path, reason: "cannot be read: \(why)")
                 verdict = .failed

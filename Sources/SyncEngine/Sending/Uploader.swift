@@ -12,6 +12,8 @@ enum UploadError: Error {
     /// Written meanwhile, replaced, gone: look again.
     case changed
     case unreadable(String)
+    /// What some files of a package stand for is not here, and nobody knows it.
+    case lacking
     case cloud(CloudError)
 }
 
@@ -78,7 +80,7 @@ struct Uploader: Sendable {
             )
         case .failure(.unreadable(let why)): return .failure(.unreadable(why))
         // Nothing goes to the cloud here.
-        case .failure(.changed), .failure(.cloud): return .failure(.changed)
+        case .failure(.changed), .failure(.cloud), .failure(.lacking): return .failure(.changed)
         }
     }
 
@@ -175,7 +177,13 @@ struct Uploader: Sendable {
         isStopped.withLock { $0 = true }
         if let failure = failure.withLock({ $0 }) { throw .cloud(failure) }
         guard let reading = try result.withLock({ $0 })?.get() else { throw .changed }
-        return ReadContent(manifest: reading.manifest, content: reading.content, state: reading.state, chunks: [:])
+        return ReadContent(
+            manifest: reading.manifest,
+            content: reading.content,
+            state: reading.state,
+            chunks: [:],
+            absent: dataless.all
+        )
     }
 
     /// Blocks on the database. Nothing known is always a right answer: then all of them are asked for.
@@ -266,10 +274,17 @@ struct Uploader: Sendable {
             switch Self.readPackage(package, replica, key, dataless, emit: { id, bytes in chunks[id] = Array(bytes) }) {
             case .success(let read):
                 return .success(
-                    ReadContent(manifest: read.manifest, content: read.content, state: read.state, chunks: chunks)
+                    ReadContent(
+                        manifest: read.manifest,
+                        content: read.content,
+                        state: read.state,
+                        chunks: chunks,
+                        absent: dataless.all.subtracting(chunks.keys)
+                    )
                 )
             case .failure(.unreadable(let why)): return .failure(.unreadable(why))
             case .failure(.changed), .failure(.cloud): return .failure(.changed)
+            case .failure(.lacking): return .failure(.lacking)
             }
         }
         return result ?? .failure(.changed)

@@ -64,10 +64,12 @@ struct Downloader: Sendable {
                 guard
                     let remote = try noted.flatMap({ try replica.database.remote($0) })
                         ?? replica.database.remote(revision: revision)
-                else { return nil }
+                else { return isPart ? try Self.former(revision, in: replica) : nil }
                 return (remote.id, remote.place, nil, remote)
             }
-            return (row.id, row.place, Self.file(row.content, revision), try replica.database.remote(row.id))
+            let agreed = Self.file(row.content, revision)
+            if isPart, agreed?.content == nil, let former = try Self.former(revision, in: replica) { return former }
+            return (row.id, row.place, agreed, try replica.database.remote(row.id))
         }
         guard let found else { throw .gone }
         // The row of an announced item knows no content; the remote one may, by now.
@@ -87,6 +89,16 @@ struct Downloader: Sendable {
         }
         let manifest = try await manifest(of: id, size: content.size)
         return ContentFiller.Source(item: found.item, place: found.place, manifest: manifest)
+    }
+
+    /// What was agreed on with a server that knows nothing of it any more: others may have brought it back as another revision.
+    private static func former(
+        _ revision: RevisionID,
+        in replica: Replica
+    ) throws -> (item: ItemID, place: Place, agreed: FileContent?, remote: RemoteItem?)? {
+        guard let former = try replica.database.former(revision), let row = try replica.database.synced(former.item)
+        else { return nil }
+        return (row.id, row.place, former.file, try replica.database.remote(row.id))
     }
 
     private static func file(_ content: ItemContent, _ revision: RevisionID) -> FileContent? {
@@ -190,6 +202,8 @@ struct Downloader: Sendable {
     {
         let source = try await source(of: revision, key, isPart: isPart)
         if let manifest = source.manifest { return manifest }
+        // Packages are not announced.
+        guard !isPart else { throw .gone }
         throw try await isGone(author: source.author) ? .authorGone(source.author) : .unsent(author: source.author)
     }
 
