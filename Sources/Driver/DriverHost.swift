@@ -51,7 +51,7 @@ package protocol DriverHost: AnyObject, Sendable {
         itemName: Name,
         completion: @escaping @Sendable (Result<[UInt8], Errno>) -> Void
     )
-    /// `user.ubiquity.control` was set: starts and returns. `nil`: accepted.
+    /// `user.ubiquity.control` was set: starts and returns. `nil`: accepted. EPERM for an eviction that is known to be refused for good.
     func control(_ verb: String, parent: InodeKey, name: Name) -> Errno?
 
     /// Whether names in this folder may stand for items that are only in the cloud (architecture section 3.4). Cheap; the others are

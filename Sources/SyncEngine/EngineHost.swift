@@ -242,6 +242,9 @@ package final class EngineHost: Sendable {
     package func control(_ verb: String, parent: InodeKey, name: Name) -> Errno? {
         guard ["evict", "download", "pin", "unpin"].contains(verb) else { return .invalidArgument }
         guard let engine = state.withLock({ $0.engine }) else { return .noData }
+        if verb == "evict", engine.refusesForGood(toEvict: LocalPlace(folder: parent, name: name)) {
+            return .notPermitted
+        }
         Task { await engine.control(verb, parent: parent, name: name) }
         return nil
     }

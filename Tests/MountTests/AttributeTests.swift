@@ -83,6 +83,8 @@ extension MountTests {
                 try control("pin")
                 try waitFor("current")
                 #expect(try a.run("evict", item).code == 1)
+                #expect(throws: SystemError("setting user.ubiquity.control of", item, EPERM)) { try control("evict") }
+                #expect(try Files.attribute("user.ubiquity.state", of: item) == "current")
                 try control("unpin")
                 try eventually("it can be evicted") { try a.run("evict", item).code == 0 }
                 #expect(throws: SystemError.self) { try control("no such verb") }

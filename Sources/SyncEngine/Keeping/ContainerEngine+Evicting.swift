@@ -98,7 +98,7 @@ extension ContainerEngine {
     private static let evictionsAtOnce = 8
 
     /// Whether a dataless file takes more room on the disk than its attributes may.
-    func isPartlyHere(_ place: LocalPlace) -> Bool {
+    nonisolated func isPartlyHere(_ place: LocalPlace) -> Bool {
         guard let folder = try? replica.tree.openFolder(key: place.folder) else { return false }
         var status = clinux_status()
         let descriptor = folder.raw
@@ -135,6 +135,23 @@ extension ContainerEngine {
         if mount?.isOpen(item.state.key) ?? false { return (Self.isOpen, true) }
         if !claims.engineMay(write: item.path) { return (Self.isClaimed, true) }
         return nil
+    }
+
+    /// Whether what is at a place would be refused whenever it is asked for, as far as the disk and the database tell: for a program that
+    /// asks by an attribute, and holds locks of the kernel meanwhile, so that nothing may be waited for.
+    nonisolated func refusesForGood(toEvict place: LocalPlace) -> Bool {
+        guard let folder = try? replica.tree.openFolder(key: place.folder) else { return false }
+        guard let state = try? replica.tree.observe(in: folder.raw, place.name) else { return false }
+        if state.kind == .file {
+            if state.isDataless, !isPartlyHere(place) { return false }
+            if state.linkCount > 1 { return true }
+        }
+        if let path = replica.folders.path(of: place.folder), LocalOnly.reason(for: path.appending(place.name)) != nil {
+            return true
+        }
+        // Files that were exchanged are in two rows until both are sent.
+        let rows = (try? replica.database.synced(key: state.key)) ?? []
+        return !rows.isEmpty && rows.allSatisfy { isPinned($0) }
     }
 
     /// Asks the cloud whether it has these revisions whole, and gives up the contents of those that it has.

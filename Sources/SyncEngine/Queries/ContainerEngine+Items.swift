@@ -360,10 +360,10 @@ extension ContainerEngine {
     // MARK: Pins
 
     /// Pinned itself, or in a pinned folder.
-    func isPinned(_ row: SyncedItem) -> Bool { isPinned(row.id, in: row.place.parent) }
-    func isPinned(_ remote: RemoteItem) -> Bool { isPinned(remote.id, in: remote.place.parent) }
+    nonisolated func isPinned(_ row: SyncedItem) -> Bool { isPinned(row.id, in: row.place.parent) }
+    nonisolated func isPinned(_ remote: RemoteItem) -> Bool { isPinned(remote.id, in: remote.place.parent) }
 
-    func isPinned(_ id: ItemID, in parent: ItemID) -> Bool {
+    nonisolated func isPinned(_ id: ItemID, in parent: ItemID) -> Bool {
         guard let pins = try? replica.database.pins(), !pins.isEmpty else { return false }
         if pins.contains(id) { return true }
         var current = parent
@@ -376,7 +376,7 @@ extension ContainerEngine {
     }
 
     /// In which an item lies, which may be in the cloud only.
-    private func folder(of item: ItemID) -> ItemID? {
+    private nonisolated func folder(of item: ItemID) -> ItemID? {
         if let row = (try? replica.database.synced(item)) ?? nil { return row.place.parent }
         return ((try? replica.database.remote(item)) ?? nil)?.place.parent
     }
