@@ -24,8 +24,9 @@ import UbiquityModel
 
     @Test func `a mount point is made, and its condition told`() async throws {
         try await withScratchFolder { folder in
-            let point = try MountPoint.prepare(Array((folder + "/deep/point/").utf8))
+            let (point, made) = try MountPoint.prepare(Array((folder + "/deep/point/").utf8))
             #expect(point == ControlPath(folder + "/deep/point"))
+            #expect(made == [folder + "/deep", folder + "/deep/point"])
             #expect(try MountPoint.condition(of: point) == .empty)
             try Files.write("x", to: folder + "/deep/point/file")
             #expect(try MountPoint.condition(of: point) == .occupied)
@@ -33,6 +34,25 @@ import UbiquityModel
                 try MountPoint.condition(of: ControlPath(folder + "/deep/point/file"))
             }
             #expect(file?.why == "it is not a folder")
+        }
+    }
+
+    @Test func `what was made for a mount point goes again, as far as it is empty`() async throws {
+        try await withScratchFolder { folder in
+            let made = try MountPoint.prepare(Array((folder + "/deep/point").utf8)).made
+            let others = try MountPoint.prepare(Array((folder + "/deep/other").utf8)).made
+            #expect(try MountPoint.prepare(Array((folder + "/deep").utf8)).made == [])
+            HomeDirectories.removeEmptyFolders(others)
+            #expect(try Files.names(in: folder + "/deep") == ["point"])
+            try Files.write("x", to: folder + "/deep/file")
+            HomeDirectories.removeEmptyFolders(made)
+            #expect(try Files.names(in: folder + "/deep") == ["file"])
+            // Half made is not left either.
+            let long = String(repeating: "x", count: 300)
+            #expect(throws: ControlError.self) {
+                try MountPoint.prepare(Array((folder + "/half/\(long)").utf8))
+            }
+            #expect(try Files.names(in: folder) == ["deep"])
         }
     }
 

@@ -98,6 +98,7 @@ extension MountTests {
                 let result = try a.run("mount", "other", a.mountPoint + "-other", "-o", "nonsense")
                 #expect(result.code == 1, "\(result)")
                 #expect(result.errors.contains("unknown option") && result.errors.contains("nonsense"), "\(result)")
+                #expect(!Files.exists(a.mountPoint + "-other"), "what was made for it is left")
             }
         }
 

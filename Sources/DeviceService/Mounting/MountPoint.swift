@@ -17,18 +17,23 @@ package enum MountPoint {
         case foreign(String)
     }
 
-    /// Makes the folder if there is none; its path without links.
-    package static func prepare(_ typed: [UInt8]) throws(ControlError) -> ControlPath {
+    /// Makes the folder if there is none.
+    /// - Returns: its path without links, and the folders that were made, for `HomeDirectories.removeEmptyFolders`.
+    package static func prepare(_ typed: [UInt8]) throws(ControlError) -> (path: ControlPath, made: [String]) {
         let shown = String(decoding: typed, as: UTF8.self)
         guard !typed.isEmpty, !typed.contains(0) else { throw ControlError(.usage, "DIR", "it is empty") }
-        if let path = real(typed) { return ControlPath(bytes: path) }
+        if let path = real(typed) { return (ControlPath(bytes: path), []) }
         let code = errno
         // A dead mount has a path, but nothing below it: its parent tells the path.
-        if code == ENOTCONN { return try ItemArgument(resolving: typed).path }
+        if code == ENOTCONN { return (try ItemArgument(resolving: typed).path, []) }
         guard code == ENOENT else { throw ControlError(shown, systemMessage(code)) }
-        try HomeDirectories.makeFolders(shown, mode: 0o777)
-        guard let path = real(typed) else { throw ControlError(shown, systemMessage(errno)) }
-        return ControlPath(bytes: path)
+        let made = try HomeDirectories.makeFolders(shown, mode: 0o777)
+        guard let path = real(typed) else {
+            let code = errno
+            HomeDirectories.removeEmptyFolders(made)
+            throw ControlError(shown, systemMessage(code))
+        }
+        return (ControlPath(bytes: path), made)
     }
 
     /// The path without links of a mount point that may be dead.

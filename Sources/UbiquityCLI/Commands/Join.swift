@@ -25,8 +25,15 @@ struct Join: AsyncParsableCommand {
         let home = try HomeDirectories.current()
         let startup = try Startup(home)
         defer { withExtendedLifetime(startup) {} }
-        let point = try Mounting.check(dir, imports: imports, home)
-        if let account = try Account.load(home) {
+        try await Mounting.at(dir, imports: imports, home) { point in
+            try await signIn(startup)
+            let request = MountRequest(container: nil, mountPoint: point, createsContainer: true, imports: imports)
+            try Mounting.mount(request, startup)
+        }
+    }
+
+    private func signIn(_ startup: Startup) async throws {
+        if let account = try Account.load(startup.home) {
             // The same line once more, after something went wrong: the code is used up, and not needed.
             guard account.credentials.url == url || account.credentials.url + "/" == url else {
                 throw ControlError(
@@ -38,7 +45,5 @@ struct Join: AsyncParsableCommand {
         } else {
             try await SigningIn.join(url: url, code: code, deviceName: nil, startup)
         }
-        let request = MountRequest(container: nil, mountPoint: point, createsContainer: true, imports: imports)
-        try Mounting.mount(request, startup)
     }
 }

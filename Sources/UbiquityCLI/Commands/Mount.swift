@@ -24,7 +24,10 @@ struct MountVerb: AsyncParsableCommand {
 
     func run() async throws {
         let home = try HomeDirectories.current()
-        let point = try Mounting.check(dir, imports: false, home)
+        try await Mounting.at(dir, imports: false, home) { point in try await mount(at: point, home) }
+    }
+
+    private func mount(at point: ControlPath, _ home: HomeDirectories) async throws {
         let request = MountRequest(
             container: container,
             mountPoint: point,

@@ -21,12 +21,13 @@ struct Up: AsyncParsableCommand {
         let home = try HomeDirectories.current()
         let startup = try Startup(home)
         defer { withExtendedLifetime(startup) {} }
-        let point = try Mounting.check(dir, imports: imports, home)
-        if try Account.load(home) == nil {
-            try Mounting.refuseOthers(at: point, home)
-            try await SigningIn.embedded(startup)
+        try await Mounting.at(dir, imports: imports, home) { point in
+            if try Account.load(home) == nil {
+                try Mounting.refuseOthers(at: point, home)
+                try await SigningIn.embedded(startup)
+            }
+            let request = MountRequest(container: nil, mountPoint: point, createsContainer: true, imports: imports)
+            try Mounting.mount(request, startup)
         }
-        let request = MountRequest(container: nil, mountPoint: point, createsContainer: true, imports: imports)
-        try Mounting.mount(request, startup)
     }
 }

@@ -4,9 +4,26 @@ import UbiquityControl
 
 /// What `up`, `join` and `mount` do about the mount.
 enum Mounting {
+    /// What leads to a mount at a folder, which is made if there is none. If that fails, what was made for it goes again.
+    static func at(
+        _ word: String,
+        imports: Bool,
+        _ home: HomeDirectories,
+        _ body: (ControlPath) async throws -> Void
+    ) async throws {
+        let (point, made) = try MountPoint.prepare(ArgumentBytes.decode(word))
+        do {
+            try check(point, imports: imports, home)
+            try await body(point)
+        } catch {
+            // Not if something is mounted there all the same: the kernel refuses that.
+            HomeDirectories.removeEmptyFolders(made)
+            throw error
+        }
+    }
+
     /// Looks at the folder before anything is started, signed in or used up: an error here leaves everything as it was.
-    static func check(_ word: String, imports: Bool, _ home: HomeDirectories) throws(ControlError) -> ControlPath {
-        let point = try MountPoint.prepare(ArgumentBytes.decode(word))
+    private static func check(_ point: ControlPath, imports: Bool, _ home: HomeDirectories) throws(ControlError) {
         let table = try MountTable.load(home)
         let entry = table.entries.first { $0.mountPoint == point }
         switch try MountPoint.condition(of: point) {
@@ -26,7 +43,6 @@ enum Mounting {
         case .foreign(let source):
             throw ControlError("\(point)", "\(source) is mounted there", remedy: "choose another folder")
         }
-        return point
     }
 
     /// The same account comes back to what it had mounted when it was signed out.

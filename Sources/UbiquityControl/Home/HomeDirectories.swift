@@ -57,15 +57,27 @@ package struct HomeDirectories: Sendable, Hashable {
         }
     }
 
-    /// `mkdir -p`.
-    package static func makeFolders(_ path: String, mode: UInt32) throws(ControlError) {
-        if mkdir(path, mode) == 0 || errno == EEXIST { return }
+    /// `mkdir -p`, but where it fails it leaves nothing behind.
+    /// - Returns: what was not there before, from the top down.
+    @discardableResult
+    package static func makeFolders(_ path: String, mode: UInt32) throws(ControlError) -> [String] {
+        if mkdir(path, mode) == 0 { return [path] }
+        if errno == EEXIST { return [] }
         guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
             throw ControlError(path, "cannot be made: \(systemMessage(errno))")
         }
-        try makeFolders(String(path[..<slash]), mode: mode)
-        if mkdir(path, mode) != 0, errno != EEXIST {
-            throw ControlError(path, "cannot be made: \(systemMessage(errno))")
+        let above = try makeFolders(String(path[..<slash]), mode: mode)
+        if mkdir(path, mode) == 0 { return above + [path] }
+        let code = errno
+        if code == EEXIST { return above }
+        removeEmptyFolders(above)
+        throw ControlError(path, "cannot be made: \(systemMessage(code))")
+    }
+
+    /// Takes back what `makeFolders` has made, as far as nothing is in it, and nothing mounted on it.
+    package static func removeEmptyFolders(_ made: [String]) {
+        for folder in made.reversed() {
+            guard rmdir(folder) == 0 else { return }
         }
     }
 
