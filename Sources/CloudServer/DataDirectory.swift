@@ -6,6 +6,8 @@ internal import UbiquityModel
 
 /// The server's data folder: `catalog.sqlite`, `packs/`, `tls.pem`.
 struct DataDirectory: Sendable {
+    private static let catalogName = "catalog.sqlite"
+
     let path: String
 
     /// Makes the folder, for its owner only, if it is missing.
@@ -26,11 +28,14 @@ struct DataDirectory: Sendable {
         }
     }
 
+    /// Whether a catalogue is where one is made by default. What cannot be looked at counts as well: opening it tells why.
+    static func hasCatalog(_ path: String) -> Bool { access("\(path)/\(catalogName)", F_OK) == 0 || errno != ENOENT }
+
     func openCatalog(
         url: String?,
         hasPack: @escaping @Sendable (_ pack: UInt64, _ end: UInt64) -> Bool = { _, _ in true }
     ) throws(ServerError) -> SQLiteCatalog {
-        let file = try location(url, scheme: "sqlite:", fallback: "catalog.sqlite")
+        let file = try location(url, scheme: "sqlite:", fallback: Self.catalogName)
         do throws(CatalogError) { return try SQLiteCatalog(path: file, hasPack: hasPack) } catch {
             throw .catalog(error)
         }

@@ -51,6 +51,16 @@ extension MountTests {
             }
         }
 
+        @Test func `asking for accounts where there is no server makes none`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                #expect(try a.json("account", "list").elements.isEmpty)
+                let removed = try a.run("account", "remove", "anna")
+                #expect(removed.code == 1 && removed.errors.contains("there is no account anna"), "\(removed)")
+                #expect(!Files.exists(a.home))
+            }
+        }
+
         @Test(arguments: ["bash", "zsh", "fish"])
         func `completions are printed for a shell`(shell: String) async throws {
             try await withSite { site in

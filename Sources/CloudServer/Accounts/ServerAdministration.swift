@@ -21,6 +21,12 @@ package struct ServerAdministration: Sendable {
         now = Clock.now
     }
 
+    /// Opens what a server's data folder has; `nil`, and nothing is made, where there is none.
+    package init?(existing dataDirectory: String) throws(ServerError) {
+        guard DataDirectory.hasCatalog(dataDirectory) else { return nil }
+        try self.init(dataDirectory: dataDirectory)
+    }
+
     /// - Parameter quota: Bytes; `nil` without a limit.
     /// - Returns: An invitation for the account's first device.
     package func addAccount(name: String, quota: Int64?) async throws(ServerError) -> ServerInvitation {

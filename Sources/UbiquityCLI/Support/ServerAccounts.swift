@@ -11,13 +11,24 @@ enum ServerAccounts {
         }
     }
 
+    /// Where no server has its data there are no accounts, and asking makes none.
     static func list(data: String) async throws(ControlError) -> [AccountInfo] {
-        try await administer(data, "account") { (server) async throws(ServerError) in try await server.accounts() }
+        do throws(ServerError) {
+            guard let server = try ServerAdministration(existing: data) else { return [] }
+            return try await server.accounts()
+        } catch {
+            throw ControlError("account", error.description)
+        }
     }
 
     static func remove(_ name: String, data: String) async throws(ControlError) {
-        try await administer(data, name) { (server) async throws(ServerError) in
+        do throws(ServerError) {
+            guard let server = try ServerAdministration(existing: data) else {
+                throw ServerError.catalog(.noSuchAccount(name))
+            }
             try await server.removeAccount(name: name)
+        } catch {
+            throw ControlError(name, error.description)
         }
     }
 
