@@ -30,6 +30,7 @@ struct Identity: ParsableCommand {
             )
         }
         output.print(Self.json(token)) { Terminal.write(token ?? "") }
+        if token == nil { throw Ended(status: .failed) }
     }
 
     private static func json(_ token: String?) -> JSONValue {
