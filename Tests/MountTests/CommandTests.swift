@@ -61,6 +61,28 @@ extension MountTests {
             }
         }
 
+        @Test func `offline no server elsewhere is asked, whether a service runs or not`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                for device in [a, b] { try device.setOffline(true) }
+                for words in [
+                    ["device", "list"], ["device", "revoke", "a"], ["invite"], ["container", "list"],
+                    ["container", "create", "new"], ["container", "remove", "new"],
+                ] {
+                    let result = try b.run(words)
+                    #expect(result.code == 75 && result.errors.contains("`ubiquity offline off`"), "\(result)")
+                }
+                try b.down()
+                #expect(try b.run("device", "list").code == 75)
+                // Its own is on its machine.
+                #expect(try a.json("device", "list").elements.count == 2)
+                #expect(try a.json("container", "list").elements.count == 1)
+                try b.up()
+                try b.setOffline(false)
+                #expect(try b.json("device", "list").elements.count == 2)
+            }
+        }
+
         @Test(arguments: ["bash", "zsh", "fish"])
         func `completions are printed for a shell`(shell: String) async throws {
             try await withSite { site in

@@ -11,9 +11,7 @@ extension UbiquityService {
         guard let id = ContainerID(name) else { throw ControlError(.usage, name, "it is no container's name") }
         guard !request.added.isEmpty || !request.removed.isEmpty else { return try await knownPackages(of: id) }
         let change = try Self.change(request)
-        guard !table.isOffline else {
-            throw ControlError(.tryAgain, name, "this device is offline", remedy: "`ubiquity offline off`")
-        }
+        guard !table.isOffline else { throw ControlError.offline(name) }
         let info: ContainerInfo
         do throws(CloudError) { info = try await cloud.declarePackages(id, change) } catch {
             throw ControlError(name, error)

@@ -85,7 +85,9 @@ struct SignOut: AsyncParsableCommand {
 
     private static func end(_ account: Account, _ home: HomeDirectories) async throws {
         // The token is of no use from now on; offline it stays in the list of devices until it is revoked elsewhere.
-        try? await AccountCloud.ask("sign-out") { (cloud, _) async throws(CloudError) in try await cloud.signOut() }
+        try? await AccountCloud.ask("sign-out", evenOffline: true) { (cloud, _) async throws(CloudError) in
+            try await cloud.signOut()
+        }
         try Account.remove(home)
         if account.serverIsEmbedded { try EmbeddedServer.stop(home) }
     }

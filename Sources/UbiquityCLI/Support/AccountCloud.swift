@@ -6,11 +6,16 @@ import UbiquityControl
 /// The verbs that concern the account as a whole ask its server directly: they need no service.
 enum AccountCloud {
     /// Runs `body` with a client of the account that this device is signed in to.
+    /// - Parameter evenOffline: also over a network from which `ubiquity offline on` keeps all others. (A server of this device's own
+    ///   is on this machine, and asked without one.)
     static func ask<Value>(
         _ what: String,
+        evenOffline: Bool = false,
         _ body: (CloudClient, Account) async throws(CloudError) -> Value
     ) async throws(ControlError) -> Value {
-        guard let account = try Account.load(try HomeDirectories.current()) else { throw .notSignedIn() }
+        let home = try HomeDirectories.current()
+        guard let account = try Account.load(home) else { throw .notSignedIn() }
+        if !evenOffline, !account.serverIsEmbedded, try MountTable.load(home).isOffline { throw .offline(what) }
         do throws(CloudError) {
             let client = try CloudClient(credentials: account.credentials, logger: quietLogger())
             do throws(CloudError) {

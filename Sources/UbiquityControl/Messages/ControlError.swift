@@ -27,6 +27,11 @@ package struct ControlError: Error, Codable, Sendable, Hashable {
         )
     }
 
+    /// `ubiquity offline on` has been said.
+    package static func offline(_ what: String) -> ControlError {
+        ControlError(.tryAgain, what, "this device is offline", remedy: "`ubiquity offline off`")
+    }
+
     package static func notSignedIn() -> ControlError {
         ControlError(
             "account",
