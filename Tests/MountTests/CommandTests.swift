@@ -31,6 +31,8 @@ extension MountTests {
         @Test(arguments: [
             ["no-such-verb"], ["evict"], ["offline", "perhaps"], ["sync", "--timeout", "soon"], ["join", "only-a-url"],
             ["policy", "set", "restic", "perhaps"], ["policy", "allow"],
+            ["invite", "--address", "a b"], ["invite", "--address", ""], ["invite", "--address", "box.local:80"],
+            ["invite", "--address", "http://box"],
         ])
         func `wrong usage is 64`(words: [String]) async throws {
             try await withSite { site in
