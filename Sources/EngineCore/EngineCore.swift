@@ -45,6 +45,8 @@ package struct EngineCore: Sendable {
         case timer
         /// What made this work wait has gone: a writer closed the file, a claim ended, content arrived.
         case woken(Work)
+        /// This work has to be done by then, if it is not under way.
+        case due(Work, after: Duration)
         /// `sync` asks that everything goes now, whatever quiet periods say.
         case hurried
     }
@@ -236,6 +238,10 @@ package struct EngineCore: Sendable {
             } else if inPass.contains(work) {
                 wokenMeanwhile.insert(work)
             }
+        case .due(let work, let delay):
+            guard !inPass.contains(work), !transferring.contains(work) else { break }
+            parked.remove(work)
+            queue.set(work, readyAt: min(queue.readyAt(work) ?? now + delay, now + delay))
         case .hurried:
             if case .waiting = connection {
                 connection = .connecting

@@ -27,15 +27,18 @@ struct SimJudge {
             && core.isAllUnfinished { work in
                 switch work {
                 case .place(let place): held.contains(place) || folders.contains(place.folder)
-                case .item(let item): isPackage(item, amongGhosts: ghosts, machine)
+                case .item(let item): isAmong(ghosts, item, machine)
                 }
             }
     }
 
-    /// A package that cannot be told of says so again and again.
-    private func isPackage(_ item: ItemID, amongGhosts ghosts: Set<UInt64>, _ machine: SimMachine) -> Bool {
+    /// What cannot be told of is asked for again and again; of a package also where its row leads to another folder.
+    private func isAmong(_ ghosts: Set<UInt64>, _ item: ItemID, _ machine: SimMachine) -> Bool {
         guard let row = machine.database.synced[item], let device = machine.device else { return false }
-        let places = [row.local.flatMap { device.synchronizer.tracker.currentPlace(of: $0.key) }, placeOf(row, machine)]
+        if let key = row.local?.key, ghosts.contains(SimDisk.number(key)) { return true }
+        let places = [
+            row.local.flatMap { device.synchronizer.tracker.currentPlace(of: $0.key) }, placeOf(row, machine),
+        ]
         return places.compactMap { $0.flatMap { machine.disk.entry($0) } }.contains {
             ghosts.contains($0) && machine.disk[$0]?.kind == .folder
         }
@@ -46,11 +49,13 @@ struct SimJudge {
         var places: Set<LocalPlace> = []
         guard !ghosts.isEmpty else { return places }
         machine.disk.walk { _, place, number in if ghosts.contains(number) { places.insert(place) } }
-        for ghost in ghosts {
-            for row in machine.database.synced(key: SimDisk.key(ghost)) {
-                if let place = placeOf(row, machine) { places.insert(place) }
-            }
+        let own = ghosts.flatMap { machine.database.synced(key: SimDisk.key($0)) }
+        places.formUnion(own.compactMap { placeOf($0, machine) })
+        // What they were exchanged with came from its own place.
+        let others = places.compactMap { machine.disk.entry($0) }.flatMap {
+            machine.database.synced(key: SimDisk.key($0))
         }
+        places.formUnion(others.compactMap { placeOf($0, machine) })
         return places
     }
 
@@ -151,7 +156,8 @@ struct SimJudge {
             else { continue }
             if placeholder.offset != nil {
                 // In a package, that says of itself what it lacks.
-                let isLost = world.counts[.serverRestored] != nil && machine.device.map { !canCome(placeholder, $0) } ?? false
+                let isLost =
+                    world.counts[.serverRestored] != nil && machine.device.map { !canCome(placeholder, $0) } ?? false
                 if isLost { ghosts.insert(number) }
                 continue
             }
@@ -185,7 +191,9 @@ struct SimJudge {
         guard world.counts[.serverRestored] != nil, let device = machine.device else { return [] }
         var packages: Set<UInt64> = []
         machine.disk.walk { _, place, number in
-            guard let state = device.seen(number, place.name), state.kind == .package, state.lacksContent else { return }
+            guard let state = device.seen(number, place.name), state.kind == .package, state.lacksContent else {
+                return
+            }
             let lost = machine.disk.files(of: number).compactMap { machine.disk[$0.number]?.placeholder }.filter {
                 !canCome($0, device)
             }

@@ -28,6 +28,18 @@ import UbiquityModel
         #expect(core.handle(.timer, at: later) == [.runPass([.place(place)])])
     }
 
+    @Test func `what is due by a moment is not done before, nor put off`() {
+        var core = liveCore()
+        _ = core.handle(.due(.place(place), after: .seconds(2)), at: .start)
+        _ = core.handle(.due(.place(place), after: .seconds(5)), at: .start)
+        #expect(!core.handle(.timer, at: later).contains(.runPass([.place(place)])))
+        #expect(core.handle(.timer, at: .start + .seconds(2)) == [.runPass([.place(place)])])
+        // What is under way looks at it anyway.
+        _ = core.handle(.due(.place(place), after: .zero), at: .start + .seconds(2))
+        _ = core.handle(.passEnded([.place(place): .done]), at: .start + .seconds(3))
+        #expect(core.isSettled)
+    }
+
     @Test func `somebody who waits does not wait for the next attempt to connect`() {
         var core = liveCore()
         _ = core.handle(.connectionLost(jitter: 0), at: .start)

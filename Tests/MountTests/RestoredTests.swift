@@ -187,6 +187,44 @@ extension MountTests {
             }
         }
 
+        @Test func `a package of which a part is here waits for who has all of it, when its server is a former one`()
+            async throws
+        {
+            try await withSite(limit: .seconds(300)) { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir D.rtfd; printf old > D.rtfd/TXT; head -c 300000 /dev/urandom > D.rtfd/big")
+                try settle(a, b)
+                for device in [b, a] { try device.down() }
+                try copy(a.serverFolder, to: site.outside + "/server")
+                for device in [a, b] { try device.up() }
+                try a.shell(
+                    """
+                    printf newer > D.rtfd/TXT; mkdir E.rtfd F.rtfd; printf text > E.rtfd/TXT
+                    head -c 700000 /dev/urandom > E.rtfd/big; head -c 2000 /dev/urandom > F.rtfd/small
+                    """
+                )
+                try settle(a, b)
+                // Of the others nothing is on b.
+                #expect(try b.text("E.rtfd/TXT") == "text")
+                let right = try Tree(a.mountPoint)
+                try a.setOffline(true)
+                for device in [b, a] { try device.down() }
+                try copy(site.outside + "/server", to: a.serverFolder)
+                for device in [a, b] { try device.up() }
+                // Who has all of it is not there yet.
+                try eventually("b says what it cannot send") {
+                    try b.succeed("status", b.path("E.rtfd")).output.contains("neither here nor in the cloud")
+                }
+                #expect(try b.text("E.rtfd/TXT") == "text")
+                #expect(try b.text("D.rtfd/TXT") == "old")
+                try a.setOffline(false)
+                try settle(a, b)
+                try expectTree(a.mountPoint, is: right)
+                try expectTree(b.mountPoint, is: right)
+                for device in [a, b] { #expect(try device.conflicts() == []) }
+            }
+        }
+
         private func copy(_ folder: String, to copy: String) throws {
             let result = try run("bash", "-c", "rm -rf '\(copy)' && cp -a '\(folder)' '\(copy)'")
             guard result.isSuccess else { throw TestFailure("\(result)") }

@@ -138,6 +138,31 @@ import UbiquityModel
         #expect(now.local?.changed != row.local?.changed)
     }
 
+    @Test func `what a package was is known when its server has an older one, or none`() throws {
+        let content = try contentID(41)
+        var newer = try remoteFile(1, "package.rtfd")
+        newer.position = 9
+        newer.content = .file(FileContent(revision: .random(), content: content, size: 30, isPackage: true))
+        var older = newer
+        older.position = 4
+        older.content = .file(FileContent(revision: .random(), content: try contentID(40), size: 20, isPackage: true))
+        let manifest = Manifest(entries: [
+            Manifest.Entry(chunk: try #require(ChunkID(bytes: [UInt8](repeating: 7, count: 32))), length: 30)
+        ])
+        let revision = try #require(newer.content.revision)
+        try database.apply(SyncedChanges(upserts: [SyncedItem(newer, local: evidence(1))]), remote: [newer])
+        try database.write(manifests: [content: manifest])
+        #expect(try database.former(revision) == nil)
+        try database.rewrite(remote: [older], manifests: [:])
+        let former = try #require(try database.former(revision))
+        #expect(former.item == newer.id && ItemContent.file(former.file) == newer.content)
+        #expect(try database.wasFormer(content))
+        try database.removeRemote([newer.id])
+        try database.pruneManifests()
+        #expect(try database.manifest(content) == manifest)
+        #expect(try database.former(try #require(older.content.revision))?.file.size == 20)
+    }
+
     @Test func `what a server has lost is not taken for agreed on, and its answers are not either`() throws {
         var item = try remoteFile(1, "file")
         item.position = 9

@@ -565,6 +565,28 @@ extension Story {
             ],
             moreFaults: [.serverBackups]
         ),
+        // A move was recorded of a placeholder that stood for what a restored server had lost, and its device lost its power before it looked
+        // at that.
+        Story(
+            seed: 78_200_037_128,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 15, 16, 17, 19, 20, 22, 24, 25, 26, 30, 31, 32, 37, 38, 39, 42,
+                46,
+            ],
+            moreFaults: [.serverBackups]
+        ),
+        // A package of which nothing was here, on a device that heard of a server's restoration first.
+        Story(
+            seed: 61_200_000_007,
+            steps: [30, 31, 68],
+            moreFaults: [.packages, .serverBackups]
+        ),
+        // Others had sent something else than the package of which a part was here.
+        Story(
+            seed: 61_200_000_067,
+            steps: [40, 41, 44, 45, 109, 110],
+            moreFaults: [.packages, .serverBackups]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -156,7 +156,7 @@ extension ItemTracker {
             let place = LocalPlace(folder: folder, name: row.place.name)
             try collect(place, work, into: pass)
             // What leads there is settled before that is.
-            if case .later? = pass.candidates[row.id]?.verdict { pass.lookAlsoAt.insert(place) }
+            if case .later(let delay)? = pass.candidates[row.id]?.verdict { pass.lookLaterAt[place] = delay }
         }
     }
 

@@ -38,6 +38,8 @@ package final class Pass {
     /// Places that other work led to, and that have to be looked at for themselves: those of folders that were ignored and are sent from now
     /// on, and of files with rules that have to come here.
     package internal(set) var lookAlsoAt: Set<LocalPlace> = []
+    /// The same of places at which something is not known yet: when it will be.
+    var lookLaterAt: [LocalPlace: Duration] = [:]
     /// Where files with rules are that are about to be changed, moved or taken away.
     var rulePlaces: Set<LocalPlace> = []
     /// Items whose name is one's here that is ignored, or can be no item.

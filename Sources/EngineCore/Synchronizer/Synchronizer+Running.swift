@@ -41,6 +41,9 @@ extension Synchronizer {
         lookIntoStrangeFolders(pass)
         lookAtWhatWasIgnored(pass)
         handle(.passEnded(verdicts))
+        for (place, delay) in pass.lookLaterAt.sorted(by: { $0.key < $1.key }) {
+            handle(.due(.place(place), after: delay))
+        }
         let others = gone + lookedAtAfterPass
         lookedAtAfterPass = []
         if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }

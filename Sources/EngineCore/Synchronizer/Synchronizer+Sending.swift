@@ -449,6 +449,10 @@ extension Synchronizer {
             tracker.revivals.remove(candidate.id)
         case .announce, .delete, .resolve, .restore, .undelete, .discard: break
         }
+        // It is still to be looked at that it stands for something else, also if this ends before that.
+        if let placeholder = found.state.placeholder, placeholder.revision != row.content.revision {
+            row.local?.changed = Timestamp(nanoseconds: 0)
+        }
         candidate.synced = row
         pass.setRow(row)
         if let read = candidate.read { pass.manifests[read.content] = read.manifest }

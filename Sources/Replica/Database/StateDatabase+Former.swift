@@ -10,7 +10,8 @@ extension StateDatabase {
         return try reading { database in
             try database.row(query, [.identifier(revision)]) { row in
                 let content = ContentID(bytes: row.blob(1) ?? [])
-                return (try row.item(), FileContent(revision: revision, content: content, size: row.integer(2), isPackage: true))
+                let file = FileContent(revision: revision, content: content, size: row.integer(2), isPackage: true)
+                return (try row.item(), file)
             }
         }
     }

@@ -119,7 +119,8 @@ extension SimDevice {
             guard case .file(let file) = row.content, file.isPackage else { return nil }
             return file.content
         }
-        return (rows.first ?? machine.database.former[revision]).flatMap { machine.database.manifests[$0] }?.entries.map {
+        return (rows.first ?? machine.database.former[revision]).flatMap { machine.database.manifests[$0] }?.entries.map
+        {
             SimContent.token($0.chunk)
         }
     }
