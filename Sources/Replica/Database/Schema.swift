@@ -126,7 +126,7 @@ enum Schema {
     /// Since version 7. Which contents revisions had of which a restored server knows nothing, where files of packages stand for them here.
     /// There are few, and none is ever wrong.
     private static let formerTable = """
-        CREATE TABLE former (
+        CREATE TABLE IF NOT EXISTS former (
             revision BLOB NOT NULL PRIMARY KEY,
             item BLOB NOT NULL,
             content BLOB NOT NULL,
