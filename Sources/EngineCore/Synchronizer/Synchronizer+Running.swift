@@ -219,12 +219,14 @@ extension Synchronizer {
         var wanted: [WantedFile] = []
         for candidate in pass.all where candidate.verdict == nil && candidate.read == nil {
             guard let found = candidate.found, case .unread(let size) = found.content else { continue }
-            if let known = uploaded[found.place], known.state == found.state {
+            if !uploaded.isEmpty, let known = uploaded[found.place], known.state == found.state {
                 candidate.read = known
                 uploaded[found.place] = nil
                 continue
             }
-            if lackingParts.removeValue(forKey: found.place) == LocalEvidence(found.state) {
+            if !lackingParts.isEmpty,
+                lackingParts.removeValue(forKey: found.place) == LocalEvidence(found.state)
+            {
                 partsAreMissing(candidate)
                 continue
             }

@@ -163,10 +163,14 @@ struct SimCloud {
 
     /// The content of a revision that is some item's current one, or a version.
     func tokens(of revision: RevisionID) throws -> [UInt64]? {
-        for item in try items() {
+        let items = try items()
+        // Most ask for what is there now.
+        for item in items {
             if case .file(let file) = item.content, file.revision == revision, let content = file.content {
                 return try tokens(of: content)
             }
+        }
+        for item in items {
             for version in try catalog.versions(item.id, Self.watching) where version.revision == revision {
                 return try tokens(of: version.content)
             }

@@ -96,9 +96,10 @@ struct Downloader: Sendable {
         _ revision: RevisionID,
         in replica: Replica
     ) throws -> (item: ItemID, place: Place, agreed: FileContent?, remote: RemoteItem?)? {
-        guard let former = try replica.database.former(revision), let row = try replica.database.synced(former.item)
-        else { return nil }
-        return (row.id, row.place, former.file, try replica.database.remote(row.id))
+        guard let former = try replica.database.former(revision) else { return nil }
+        let remote = try replica.database.remote(former.item)
+        guard let place = try replica.database.synced(former.item)?.place ?? remote?.place else { return nil }
+        return (former.item, place, former.file, remote)
     }
 
     private static func file(_ content: ItemContent, _ revision: RevisionID) -> FileContent? {
