@@ -59,7 +59,8 @@ extension Synchronizer {
     /// - Parameter content: what the package is, if that is known.
     func partsAreMissing(_ candidate: Candidate, _ content: ContentID? = nil) {
         let sent = candidate.remote.flatMap { $0.isAnnounced || $0.content.kind != .package ? nil : $0 }
-        let isAsAgreed = content.map { (try? device.wasFormer($0)) ?? false } ?? true
+        // Of what cannot be known somebody may have changed a name, or a link.
+        let isAsAgreed = content.map { (try? device.wasFormer($0)) ?? false } ?? false
         if let sent, isAsAgreed, candidate.found?.state.facts?.localBytes == 0 {
             // There is nothing of it here: until it is brought back, what is there counts.
             candidate.applies = [.planned(sent.isDeleted ? .vanish : .replace)]
