@@ -141,27 +141,22 @@ extension ContainerEngine {
         }
     }
 
-    private func stand(_ state: LocalState, in folder: InodeKey, _ name: Name, as placeholder: Placeholder) async {
-        guard let mount else { return }
-        let evidence = LocalEvidence(state)
-        let result = await withCheckedContinuation { continuation in
-            mount.evict(in: folder, name, expecting: evidence, as: placeholder) { continuation.resume(returning: $0) }
-        }
-        if case .failure(let why) = result {
-            logger.info("a placeholder stays as it is for now", metadata: ["name": "\(name)", "why": "\(why)"])
-        }
-    }
-
     /// What was announced with another size than it has in the cloud gets that.
     private func fit(_ sizes: [InodeKey: Int64], in tree: PackageTree) async {
         let folders = folders(of: tree)
         for entry in tree.entries {
-            guard let size = sizes[entry.state.key], var placeholder = entry.state.placeholder,
+            guard let size = sizes[entry.state.key], var placeholder = entry.state.placeholder, let mount,
                 let parent = folders[entry.element.path.parent], let name = entry.element.path.last
             else { continue }
             placeholder.size = size
             placeholder.generation = .random(in: .min ... .max)
-            await stand(entry.state, in: parent, name, as: placeholder)
+            let (evidence, fitting) = (LocalEvidence(entry.state), placeholder)
+            let result = await withCheckedContinuation { continuation in
+                mount.evict(in: parent, name, expecting: evidence, as: fitting) { continuation.resume(returning: $0) }
+            }
+            if case .failure(let why) = result {
+                logger.info("a placeholder keeps its old size for now", metadata: ["name": "\(name)", "why": "\(why)"])
+            }
         }
     }
 
