@@ -6,6 +6,9 @@ package import UbiquityModel
 package protocol DriverHost: AnyObject, Sendable {
     /// After the backing tree has changed; not for what the engine itself does through `Mount.apply`.
     func changed(_ change: LocalChange)
+    /// Around a move in the backing tree and the word about it: between the two it may be seen by who has not been told.
+    func beginMove()
+    func endMove()
 
     /// Content that a thread reads of a dataless file. Calls `completion` exactly once, on any thread, also inside this call: nil when the
     /// range can be read from the file, or the errno for the program (semantics section 12), ENODATA for one that may not fetch content.

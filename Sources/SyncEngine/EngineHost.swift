@@ -25,6 +25,7 @@ package final class EngineHost: Sendable {
 
     /// Guards memory only; a leaf in the order of locks.
     private let state = Mutex(State())
+    private let moves = Atomic(0)
     private let replica: Replica
     package let filler: ContentFiller
     private let populator: Populator
@@ -114,6 +115,12 @@ package final class EngineHost: Sendable {
             return (state.changes, state.closed)
         }
     }
+
+    /// A program is about to move something, which it tells of (`changed`) before it has done so.
+    package func beginMove() { moves.add(1, ordering: .sequentiallyConsistent) }
+    package func endMove() { moves.subtract(1, ordering: .sequentiallyConsistent) }
+    /// Whether one is between the two, so that the tree may show what nobody has told of.
+    var isMoving: Bool { moves.load(ordering: .sequentiallyConsistent) > 0 }
 
     /// Called before an unlink, rmdir or replacing rename takes a name away: the deletion is logged before it happens.
     package func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {

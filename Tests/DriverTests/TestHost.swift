@@ -65,6 +65,8 @@ final class TestHost: DriverHost {
     var changes: [LocalChange] { state.withLock { $0.changes } }
     func forgetChanges() { state.withLock { $0.changes = [] } }
 
+    func beginMove() {}
+    func endMove() {}
     func changed(_ change: LocalChange) { state.withLock { $0.changes.append(change) } }
 
     // MARK: Content

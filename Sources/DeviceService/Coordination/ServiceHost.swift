@@ -66,6 +66,9 @@ final class ServiceHost: DriverHost {
 
     func used(_ key: InodeKey) { engine.used(key) }
 
+    func beginMove() { engine.beginMove() }
+    func endMove() { engine.endMove() }
+
     func changed(_ change: LocalChange) {
         engine.changed(change)
         guard broker.claimsExist, change.aspects.contains(.entry), let parent = replica.folders.path(of: change.parent)

@@ -138,6 +138,8 @@ extension Filesystem {
         guard let moved = try sight(source, from.name) else { throw .noSuchFileOrDirectory }
         let origin = Origin(folder: from.folder.key, descriptor: source, name: from.name, seen: moved)
         let exchanges = flags & UInt32(CLINUX_RENAME_EXCHANGE) != 0
+        host.beginMove()
+        defer { host.endMove() }
         if from.folder.id != to.folder.id { try requireMovable(request, moved) }
         // Mostly nothing is there. The disk says so itself, in the same call.
         if !exchanges, try moveUnlessTaken(origin, target, to, isFinal: flags != 0) {

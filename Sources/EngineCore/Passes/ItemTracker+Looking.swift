@@ -361,15 +361,14 @@ extension ItemTracker {
     package func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
         if contested.contains(row.id) { return false }
         if view.isLogged(.item(row.id)) { return true }
-        if let folder = folderKey(of: row.place.parent),
-            vanished.contains(LocalPlace(folder: folder, name: row.place.name))
-        {
-            return true
+        if let key = row.local?.key {
+            if view.isLogged(.inode(key)) || view.isLogged(.replacing(key)) { return true }
+            // Renamed to a name that continues another item. Where it is not there either it goes on from there at this very moment, and of
+            // that nothing has been said yet.
+            if let place = moves[key] { return try view.observe(place)?.key == key }
         }
-        guard let key = row.local?.key else { return false }
-        // Unlinked, or renamed to a name that continues another item.
-        return view.isLogged(.inode(key)) || view.isLogged(.replacing(key))
-            || moves[key] != nil
+        guard let folder = folderKey(of: row.place.parent) else { return false }
+        return vanished.contains(LocalPlace(folder: folder, name: row.place.name))
     }
 
     func found(
@@ -404,7 +403,7 @@ extension ItemTracker {
         }
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
         if let placeholder = state.placeholder, !isAbsent(state.key),
-            try isForeign(placeholder, state.key, id)
+            try isForeign(placeholder, state.key, at: place, id, [row?.content, candidate.remote?.content])
         {
             bringWhole(place, state, candidate)
             return
@@ -457,11 +456,19 @@ extension ItemTracker {
 
     /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
     /// with it. It becomes whole first, and is then content like any other. If nobody has that content, it says nothing of this item either.
-    private func isForeign(_ placeholder: Placeholder, _ key: InodeKey, _ id: ItemID) throws -> Bool {
-        try view.synced(key: key).contains { row in
-            guard row.id != id, case .file(let file) = row.content else { return false }
-            return file.revision == placeholder.revision
-        }
+    /// - Parameter own: what the item is known to have, here and in the cloud.
+    private func isForeign(
+        _ placeholder: Placeholder,
+        _ key: InodeKey,
+        at place: LocalPlace,
+        _ id: ItemID,
+        _ own: [ItemContent?]
+    ) throws -> Bool {
+        if own.contains(where: { $0?.revision == placeholder.revision }) { return false }
+        let rows = try view.synced(key: key)
+        // A program has put it there, and what it was has gone on as something else, or has ended: no apply has left it.
+        if moves[key] == place, !rows.contains(where: { $0.id == id }) { return true }
+        return rows.contains { $0.id != id && $0.content.revision == placeholder.revision }
     }
 
     /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,

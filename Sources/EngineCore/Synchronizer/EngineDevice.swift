@@ -10,6 +10,12 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func newOperation() -> OperationID
     func newRevision() -> RevisionID
 
+    // MARK: What programs do
+
+    /// Has the synchronizer note what programs did until now (`Synchronizer.note`).
+    /// - Returns: false while one is just moving something, and has not told of it.
+    func noteChanges() -> Bool
+
     // MARK: Effects
 
     /// Everything but `loadPending`, which needs no device.

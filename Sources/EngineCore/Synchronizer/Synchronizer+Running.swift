@@ -16,6 +16,7 @@ extension Synchronizer {
         }
         do {
             await readSmallFiles(pass)
+            tracker.distrust(pass, isComplete: device.noteChanges())
             var decided: (sends: [PlannedSend], transfers: [Candidate]) = ([], [])
             device.askingTogether { decided = tracker.decide(pass) }
             tellWhatIsNowhere(pass)

@@ -9,6 +9,11 @@ extension SimDevice: EngineDevice {
     func newOperation() -> OperationID { OperationID(at: machine.timeOfDay, using: &world.random) }
     func newRevision() -> RevisionID { RevisionID(at: machine.timeOfDay, using: &world.random) }
 
+    func noteChanges() -> Bool {
+        drain()
+        return true
+    }
+
     /// A dead process writes nothing, and nobody to a full disk.
     private func canWrite() throws {
         try alive()

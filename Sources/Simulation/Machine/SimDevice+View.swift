@@ -7,6 +7,7 @@ extension SimDevice: DeviceView {
     var rootKey: InodeKey { SimDisk.key(SimDisk.root) }
 
     func observe(_ place: LocalPlace) throws -> LocalState? {
+        if synchronizer.isRunningPass { machine.actMeanwhile() }
         try alive()
         if machine.diskFails() { throw Errno.ioError }
         return machine.disk.entry(place).flatMap { seen($0, place.name) }

@@ -105,7 +105,7 @@ final class SimDevice {
         }
     }
 
-    private func drain() {
+    func drain() {
         drainIsDue = false
         let changes = changes
         self.changes = []

@@ -10,6 +10,15 @@ extension SimMachine {
         var number: UInt64
     }
 
+    /// One act of a program, now or while a pass looks.
+    func take(_ random: SimRandom) {
+        // In a random order of its own: what is done is the same.
+        var copy = random
+        var lot = SimRandom(seed: copy.next() ^ 0x4ACE)
+        guard world.settings.hasRaces, lot.happens(60) else { return act(random) }
+        soon(1_000...30_000, looks: lot.below(8)) { $0.act(random) }
+    }
+
     /// One act of a program, if the mount is there.
     /// - Parameter random: Decides what is done, and to what.
     func act(_ random: SimRandom) {
@@ -350,8 +359,39 @@ extension SimMachine {
         // Two names on the way, which last for milliseconds, nobody exchanges.
         guard !TransitionalName.matches(one.place.name) || !TransitionalName.matches(other.place.name) else { return }
         world.count(.exchanges)
+        if world.settings.hasRaces, chance.happens(60) { return swap(one, other, device) }
         world.note("\(name) exchanges \(shown(one.place)) and \(shown(other.place))")
         exchange(one, other, device)
+    }
+
+    /// As `mv a c; mv b a; mv c b`.
+    private func swap(_ one: Found, _ other: Found, _ device: SimDevice) {
+        guard let name = try? Name(".swap") else { return }
+        let beside = LocalPlace(folder: one.place.folder, name: name)
+        guard disk.entry(beside) == nil, disk.entry(one.place) == one.number else { return }
+        world.note("\(self.name) swaps \(shown(one.place)) and \(shown(other.place))")
+        replace(beside, by: one.place, one.number, device)
+        move(from: other.place, other.number, to: one.place, device) { machine in
+            machine.move(from: beside, one.number, to: other.place, device) { _ in }
+        }
+    }
+
+    /// A moment later, unless something else is there by then.
+    private func move(
+        from: LocalPlace,
+        _ number: UInt64,
+        to: LocalPlace,
+        _ device: SimDevice,
+        then: @escaping (SimMachine) -> Void
+    ) {
+        soon(300...3_000, looks: chance.below(4)) { machine in
+            guard machine.device === device, machine.disk.entry(from) == number, machine.disk.entry(to) == nil,
+                machine.disk[SimDisk.number(to.folder)] != nil, !machine.isInside(to.folder, number)
+            else { return }
+            machine.world.note("\(machine.name) moves on to \(machine.shown(to))")
+            machine.replace(to, by: from, number, device)
+            then(machine)
+        }
     }
 
     func exchange(_ one: Found, _ other: Found, _ device: SimDevice) {

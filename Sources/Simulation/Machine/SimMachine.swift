@@ -100,6 +100,39 @@ final class SimMachine {
         clockOffset = offset
     }
 
+    // MARK: Programs that are about to act
+
+    private struct Intent {
+        let number: Int
+        /// When so many more places have been looked at.
+        var looks: Int
+        let act: (SimMachine) -> Void
+    }
+
+    private var intents: [Intent] = []
+    private var intentCount = 0
+
+    /// While a pass looks, or else within that time.
+    func soon(_ time: ClosedRange<Int>, looks: Int, _ act: @escaping (SimMachine) -> Void) {
+        intentCount += 1
+        let intent = Intent(number: intentCount, looks: looks, act: act)
+        intents.append(intent)
+        world.later(time) { [self] in
+            guard let index = intents.firstIndex(where: { $0.number == intent.number }) else { return }
+            intents.remove(at: index).act(self)
+        }
+    }
+
+    /// A pass is about to look at a place.
+    func actMeanwhile() {
+        guard !intents.isEmpty else { return }
+        for index in intents.indices { intents[index].looks -= 1 }
+        while let index = intents.firstIndex(where: { $0.looks < 0 }) {
+            world.count(.races)
+            intents.remove(at: index).act(self)
+        }
+    }
+
     // MARK: Life
 
     func start() {

@@ -43,7 +43,7 @@ struct SimPlan {
         func take(in world: SimWorld) {
             let machine = world.machines[machine]
             switch kind {
-            case .act(let random): machine.act(random)
+            case .act(let random): machine.take(random)
             case .rule(let random): machine.rule(random)
             case .package(let random): machine.actOnPackage(random)
             case .kill:

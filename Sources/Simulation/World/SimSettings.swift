@@ -42,6 +42,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case packages
     /// The container is case-insensitive, and programs use names that differ in case only.
     case cases
+    /// Programs act while a pass looks at one place after the other, and swap names in three moves.
+    case races
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -67,6 +69,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .rules: .rules
         case .packages: .packages
         case .cases: .twinsRefused
+        case .races: .races
         }
     }
 }
@@ -83,6 +86,8 @@ package struct SimSettings: Sendable {
     package var moreFaults: Set<SimFault>
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
+
+    var hasRaces: Bool { moreFaults.contains(.races) || faults?.contains(.races) ?? false }
 
     var isCaseInsensitive: Bool { moreFaults.contains(.cases) || faults?.contains(.cases) ?? false }
 
@@ -109,6 +114,7 @@ package struct SimSettings: Sendable {
         var settings = self
         var random = SimRandom(seed: seed ^ 0x5E1D_03A1)
         for fault in Self.seldom where random.happens(10) { settings.moreFaults.insert(fault) }
+        if random.happens(30) { settings.moreFaults.insert(.races) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))

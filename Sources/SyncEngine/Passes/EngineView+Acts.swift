@@ -12,6 +12,16 @@ extension EngineView: EngineDevice {
     func newOperation() -> OperationID { .made(at: wallClock) }
     func newRevision() -> RevisionID { .made(at: wallClock) }
 
+    func noteChanges() -> Bool {
+        guard let engine else { return true }
+        return engine.assumeIsolated { engine in
+            // In this order: a move that has ended meanwhile has been told of.
+            let isComplete = !engine.host.isMoving
+            engine.drainChanges()
+            return isComplete
+        }
+    }
+
     func perform(_ effect: EngineCore.Effect) { engine?.assumeIsolated { $0.perform(effect) } }
 
     // MARK: The state database
