@@ -373,6 +373,8 @@ struct SimJudge {
     private var mayOutliveOnlyAsSaved: Bool {
         // Of an exchange, or a file that was renamed over another, a device whose disk became another one may have sent half.
         if world.counts[.backupsRestored] != nil || world.counts[.disksCloned] != nil { return true }
+        // Somebody has put it back, or nobody knows any more what was agreed on when it was put somewhere.
+        if world.counts[.treesSetBack] != nil || world.counts[.serverRestored] != nil { return true }
         // Two that exchange the same files at the same time put a content back where both had seen it: that is no edit (architecture
         // section 5), and what the other one has put there stays.
         return world.counts[.exchanges, default: 0] > 1

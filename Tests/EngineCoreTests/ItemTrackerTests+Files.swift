@@ -5,7 +5,7 @@ import UbiquityModel
 
 /// What becomes of files, whose content may be elsewhere.
 extension ItemTrackerTests {
-    private func file(_ number: UInt8, _ name: String, revision: UInt8, size: Int64) throws -> RemoteItem {
+    func file(_ number: UInt8, _ name: String, revision: UInt8, size: Int64) throws -> RemoteItem {
         let file = FileContent(revision: try self.revision(revision), content: try content(revision), size: size)
         return RemoteItem(
             id: ItemID(number: number),
@@ -24,7 +24,7 @@ extension ItemTrackerTests {
         try #require(ContentID(bytes: [UInt8](repeating: number, count: 32)))
     }
 
-    private func dataless(_ revision: UInt8, size: Int64) throws -> LocalState {
+    func dataless(_ revision: UInt8, size: Int64) throws -> LocalState {
         var state = device.newInode(.file)
         state.size = size
         state.mode = 0o644

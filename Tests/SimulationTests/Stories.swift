@@ -587,6 +587,14 @@ extension Story {
             steps: [40, 41, 44, 45, 109, 110],
             moreFaults: [.packages, .serverBackups]
         ),
+        // A program swapped files that were not here, by three renames, while a pass looked: one was taken for deleted, or for what the other
+        // had been.
+        Story(seed: 91_000_203_115, steps: [22, 23, 32, 71], moreFaults: [.packages, .races]),
+        Story(
+            seed: 91_000_202_200,
+            steps: [0, 1, 4, 5, 7, 9, 16, 17, 20, 22, 25, 30, 48, 49, 51, 53, 54],
+            moreFaults: [.cases, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

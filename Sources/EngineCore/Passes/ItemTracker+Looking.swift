@@ -403,7 +403,7 @@ extension ItemTracker {
         }
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
         if let placeholder = state.placeholder, !isAbsent(state.key),
-            try isForeign(placeholder, state.key, at: place, id, [row?.content, candidate.remote?.content])
+            try isForeign(placeholder, state.key, at: place, id, row, candidate.remote)
         {
             bringWhole(place, state, candidate)
             return
@@ -456,19 +456,19 @@ extension ItemTracker {
 
     /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
     /// with it. It becomes whole first, and is then content like any other. If nobody has that content, it says nothing of this item either.
-    /// - Parameter own: what the item is known to have, here and in the cloud.
     private func isForeign(
         _ placeholder: Placeholder,
         _ key: InodeKey,
         at place: LocalPlace,
         _ id: ItemID,
-        _ own: [ItemContent?]
+        _ row: SyncedItem?,
+        _ remote: RemoteItem?
     ) throws -> Bool {
-        if own.contains(where: { $0?.revision == placeholder.revision }) { return false }
         let rows = try view.synced(key: key)
-        // A program has put it there, and what it was has gone on as something else, or has ended: no apply has left it.
-        if moves[key] == place, !rows.contains(where: { $0.id == id }) { return true }
-        return rows.contains { $0.id != id && $0.content.revision == placeholder.revision }
+        if rows.contains(where: { $0.id != id && $0.content.revision == placeholder.revision }) { return true }
+        // A program has put it over the item, and what it was has gone on as something else, or has ended: no apply has left it.
+        guard let row, moves[key] == place, !rows.contains(where: { $0.id == id }) else { return false }
+        return row.content.revision != placeholder.revision && remote?.content.revision != placeholder.revision
     }
 
     /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,

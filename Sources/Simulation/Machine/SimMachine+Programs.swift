@@ -16,7 +16,8 @@ extension SimMachine {
         var copy = random
         var lot = SimRandom(seed: copy.next() ^ 0x4ACE)
         guard world.settings.hasRaces, lot.happens(60) else { return act(random) }
-        soon(1_000...30_000, looks: lot.below(8)) { $0.act(random) }
+        let isSwap = lot.happens(15)
+        soon(1_000...200_000, looks: lot.below(8)) { isSwap ? $0.swap(random) : $0.act(random) }
     }
 
     /// One act of a program, if the mount is there.
@@ -359,16 +360,21 @@ extension SimMachine {
         // Two names on the way, which last for milliseconds, nobody exchanges.
         guard !TransitionalName.matches(one.place.name) || !TransitionalName.matches(other.place.name) else { return }
         world.count(.exchanges)
-        if world.settings.hasRaces, chance.happens(60) { return swap(one, other, device) }
         world.note("\(name) exchanges \(shown(one.place)) and \(shown(other.place))")
         exchange(one, other, device)
     }
 
-    /// As `mv a c; mv b a; mv c b`.
-    private func swap(_ one: Found, _ other: Found, _ device: SimDevice) {
-        guard let name = try? Name(".swap") else { return }
+    /// As `mv a c; mv b a; mv c b`, of files that are perhaps not here.
+    private func swap(_ random: SimRandom) {
+        chance = random
+        let dataless = all(.file).filter { disk[$0.number]?.placeholder != nil }
+        let files = dataless.count > 1 && chance.happens(80) ? dataless : all(.file)
+        guard let device, let name = try? Name(".swap"), let one = chance.pick(files), let other = chance.pick(files),
+            one.number != other.number
+        else { return }
         let beside = LocalPlace(folder: one.place.folder, name: name)
-        guard disk.entry(beside) == nil, disk.entry(one.place) == one.number else { return }
+        guard disk.entry(beside) == nil else { return }
+        world.count(.swaps)
         world.note("\(self.name) swaps \(shown(one.place)) and \(shown(other.place))")
         replace(beside, by: one.place, one.number, device)
         move(from: other.place, other.number, to: one.place, device) { machine in
@@ -384,9 +390,10 @@ extension SimMachine {
         _ device: SimDevice,
         then: @escaping (SimMachine) -> Void
     ) {
-        soon(300...3_000, looks: chance.below(4)) { machine in
+        // Perhaps together with the move before, between one look and the next.
+        soon(300...3_000, looks: chance.below(5) - 1) { machine in
             guard machine.device === device, machine.disk.entry(from) == number, machine.disk.entry(to) == nil,
-                machine.disk[SimDisk.number(to.folder)] != nil, !machine.isInside(to.folder, number)
+                machine.disk[SimDisk.number(to.folder)] != nil
             else { return }
             machine.world.note("\(machine.name) moves on to \(machine.shown(to))")
             machine.replace(to, by: from, number, device)

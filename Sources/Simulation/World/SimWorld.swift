@@ -11,6 +11,8 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case evictions, openHandles, conflicts, chunksCollected, cleanStops, treesSetBack, rules, packages, twinsRefused
     /// What a program did while a pass looked, between one place and the next.
     case races
+    /// In three moves.
+    case swaps
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between
     /// putting another content there and writing that down, say. One world in 100,000.
     case onlySaved
