@@ -43,13 +43,7 @@ extension ItemContent {
         case .folder:
             self = .folder
         case .symlink:
-            let target = [UInt8](wire.target)
-            guard !target.isEmpty else { throw .missing("a symbolic link's target") }
-            guard target.count <= Self.longestTarget else {
-                throw .tooLong("a symbolic link's target", bytes: target.count, limit: Self.longestTarget)
-            }
-            guard !target.contains(0) else { throw .contradiction("a symbolic link's target contains a NUL byte") }
-            self = .symlink(target: target)
+            self = .symlink(target: try Self.target(wire: wire.target))
         case .file, .package:
             self = .file(try FileContent(wire: wire))
         case .unknown:
@@ -57,6 +51,17 @@ extension ItemContent {
         case .UNRECOGNIZED(let value):
             throw .unknown("the kind of an item", value: "\(value)")
         }
+    }
+
+    /// What a symbolic link leads to, checked.
+    static func target(wire: Data) throws(WireError) -> [UInt8] {
+        let target = [UInt8](wire)
+        guard !target.isEmpty else { throw .missing("a symbolic link's target") }
+        guard target.count <= longestTarget else {
+            throw .tooLong("a symbolic link's target", bytes: target.count, limit: longestTarget)
+        }
+        guard !target.contains(0) else { throw .contradiction("a symbolic link's target contains a NUL byte") }
+        return target
     }
 }
 

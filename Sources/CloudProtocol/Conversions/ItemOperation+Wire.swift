@@ -12,8 +12,20 @@ extension ItemOperation {
             item: item,
             action: try Action(wire: action, item: item),
             isUnwitnessed: wire.unwitnessed,
-            formerAttributes: wire.hasFormerAttributes ? try ItemAttributes(wire: wire.formerAttributes) : nil
+            formerAttributes: wire.hasFormerAttributes ? try ItemAttributes(wire: wire.formerAttributes) : nil,
+            formerTarget: try Self.formerTarget(action)
         )
+    }
+
+    private static func formerTarget(_ action: WireOperation.OneOf_Action) throws(WireError) -> [UInt8]? {
+        let target: Data? =
+            switch action {
+            case .edit(let edit): edit.hasFormerTarget ? edit.formerTarget : nil
+            case .delete(let delete): delete.hasFormerTarget ? delete.formerTarget : nil
+            default: nil
+            }
+        guard let target else { return nil }
+        return try ItemContent.target(wire: target)
     }
 }
 
@@ -128,6 +140,16 @@ extension WireOperation {
         action = OneOf_Action(operation.action)
         unwitnessed = operation.isUnwitnessed
         if let former = operation.formerAttributes { formerAttributes = WireAttributes(former) }
+        guard let target = operation.formerTarget else { return }
+        switch action {
+        case .edit(var edit)?:
+            edit.formerTarget = Data(target)
+            action = .edit(edit)
+        case .delete(var delete)?:
+            delete.formerTarget = Data(target)
+            action = .delete(delete)
+        default: break
+        }
     }
 }
 

@@ -145,12 +145,23 @@ package nonisolated struct WireEdit: Sendable {
 
   package var manifestDifference: Data = Data()
 
+  /// of an item that was a symlink for its author
+  package var formerTarget: Data {
+    get {_formerTarget ?? Data()}
+    set {_formerTarget = newValue}
+  }
+  /// Returns true if `formerTarget` has been explicitly set.
+  package var hasFormerTarget: Bool {self._formerTarget != nil}
+  /// Clears the value of `formerTarget`. Subsequent reads from it will return its default value.
+  package mutating func clearFormerTarget() {self._formerTarget = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _content: WireContent? = nil
   fileprivate var _attributes: WireAttributes? = nil
+  fileprivate var _formerTarget: Data? = nil
 }
 
 package nonisolated struct WireMove: Sendable {
@@ -210,6 +221,7 @@ package nonisolated struct WireSetAttributes: Sendable {
 }
 
 /// conflicts: the conflict versions that the author knew. An item with others survives.
+/// former_target: of an item that was a symlink for its author.
 package nonisolated struct WireDelete: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -219,9 +231,20 @@ package nonisolated struct WireDelete: Sendable {
 
   package var conflicts: [Data] = []
 
+  package var formerTarget: Data {
+    get {_formerTarget ?? Data()}
+    set {_formerTarget = newValue}
+  }
+  /// Returns true if `formerTarget` has been explicitly set.
+  package var hasFormerTarget: Bool {self._formerTarget != nil}
+  /// Clears the value of `formerTarget`. Subsequent reads from it will return its default value.
+  package mutating func clearFormerTarget() {self._formerTarget = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
+
+  fileprivate var _formerTarget: Data? = nil
 }
 
 package nonisolated struct WireRevive: Sendable {
@@ -753,7 +776,7 @@ nonisolated extension WireAnnounce: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Edit"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}content\0\u{1}attributes\0\u{1}manifest\0\u{1}edited\0\u{3}manifest_base\0\u{3}manifest_difference\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}content\0\u{1}attributes\0\u{1}manifest\0\u{1}edited\0\u{3}manifest_base\0\u{3}manifest_difference\0\u{3}former_target\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -768,6 +791,7 @@ nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 5: try { try decoder.decodeSingularSFixed64Field(value: &self.edited) }()
       case 6: try { try decoder.decodeSingularBytesField(value: &self.manifestBase) }()
       case 7: try { try decoder.decodeSingularBytesField(value: &self.manifestDifference) }()
+      case 8: try { try decoder.decodeSingularBytesField(value: &self._formerTarget) }()
       default: break
       }
     }
@@ -799,6 +823,9 @@ nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if !self.manifestDifference.isEmpty {
       try visitor.visitSingularBytesField(value: self.manifestDifference, fieldNumber: 7)
     }
+    try { if let v = self._formerTarget {
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 8)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -810,6 +837,7 @@ nonisolated extension WireEdit: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.edited != rhs.edited {return false}
     if lhs.manifestBase != rhs.manifestBase {return false}
     if lhs.manifestDifference != rhs.manifestDifference {return false}
+    if lhs._formerTarget != rhs._formerTarget {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -900,7 +928,7 @@ nonisolated extension WireSetAttributes: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireDelete: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Delete"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}conflicts\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}base\0\u{1}conflicts\0\u{3}former_target\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -910,24 +938,33 @@ nonisolated extension WireDelete: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.base) }()
       case 2: try { try decoder.decodeRepeatedBytesField(value: &self.conflicts) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self._formerTarget) }()
       default: break
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.base.isEmpty {
       try visitor.visitSingularBytesField(value: self.base, fieldNumber: 1)
     }
     if !self.conflicts.isEmpty {
       try visitor.visitRepeatedBytesField(value: self.conflicts, fieldNumber: 2)
     }
+    try { if let v = self._formerTarget {
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireDelete, rhs: WireDelete) -> Bool {
     if lhs.base != rhs.base {return false}
     if lhs.conflicts != rhs.conflicts {return false}
+    if lhs._formerTarget != rhs._formerTarget {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

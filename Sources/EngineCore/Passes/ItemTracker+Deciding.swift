@@ -47,6 +47,8 @@ extension ItemTracker {
                 adopted.insert(candidate.id)
             case .renameAside:
                 candidate.applies = [.aside]
+            case .split:
+                candidate.applies = [.asideAsAnother]
             case .unavailable where candidate.synced == nil && candidate.found?.state.isDataless == true:
                 // A placeholder that nobody knows: an older revision perhaps, or one of an item that is deleted by now.
                 guard let found = candidate.found else { continue }
@@ -227,8 +229,12 @@ extension ItemTracker {
     /// A program has deleted what this device was just about to create in the cloud, and nobody has changed it there since.
     func wasDeletedWhileCreated(_ remote: RemoteItem) -> Bool {
         guard !remote.isDeleted, view.isLogged(.item(remote.id)) else { return false }
-        if case .file = remote.content { return sentRevision(remote) != nil }
-        return true
+        switch remote.content {
+        case .file: return sentRevision(remote) != nil
+        // Whoever gives it another target is its author from then on.
+        case .symlink: return remote.author == view.deviceName
+        case .folder: return true
+        }
     }
 
     private func needsContent(_ actions: [Send]) -> Bool {

@@ -374,6 +374,7 @@ extension Synchronizer {
         await moveAside(candidate, pass)
         guard candidate.verdict == nil || candidate.verdict == .again else { return }
         pass.removeRow(candidate.id)
+        if let key = candidate.found?.state.key { tracker.newItems.remove(key) }
         candidate.verdict = .again
     }
 

@@ -15,7 +15,8 @@ private struct Prepared {
             item: candidate.id,
             action: action,
             isUnwitnessed: isEdit && isUnwitnessed,
-            formerAttributes: former(action)
+            formerAttributes: former(action),
+            formerTarget: formerTarget(action)
         )
         operations.append((operation, send))
     }
@@ -25,6 +26,19 @@ private struct Prepared {
         switch action {
         case .edit, .setAttributes(_, _, .some): candidate.synced?.attributes
         case .create, .announce, .setAttributes, .move, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
+        }
+    }
+}
+
+extension Prepared {
+    /// What the item led to, as far as is known here.
+    fileprivate func formerTarget(_ action: ItemOperation.Action) -> [UInt8]? {
+        switch action {
+        case .edit, .delete:
+            guard case .symlink(let target)? = (candidate.synced ?? candidate.remote.map { SyncedItem($0, local: nil) })?.content
+            else { return nil }
+            return target
+        case .create, .announce, .move, .setAttributes, .revive, .resolve, .restore, .undelete, .discard: return nil
         }
     }
 }
@@ -304,7 +318,13 @@ extension Synchronizer {
             candidate.verdict = try folderIsNotEmpty(candidate, pass)
         case .superseded(let remote):
             pass.answered.append(remote)
-            candidate.verdict = forget(candidate, pass)
+            if case .delete = operation.action {
+                candidate.verdict = forget(candidate, pass)
+            } else {
+                // A link that leads elsewhere by now, which was not known: what is here goes on beside it.
+                candidate.remote = remote
+                candidate.verdict = .again
+            }
         case .cycle:
             tracker.refusedMoves.insert(candidate.id)
             candidate.verdict = .again

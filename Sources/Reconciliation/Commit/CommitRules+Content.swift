@@ -39,6 +39,8 @@ extension CommitRules {
             return try renewed(item, from: existing, incoming, base: nil)
         }
         if existing.content == incoming.content { return .answer(.committed(existing)) }
+        // Others have given it another target since, which its author has not seen.
+        if case .symlink = existing.content { return .answer(.superseded(existing)) }
         return try edit(existing.id, base: nil, incoming)
     }
 
@@ -124,7 +126,7 @@ extension CommitRules {
         return try renewed(item, from: existing, incoming, base: base)
     }
 
-    /// A symbolic link's target goes by log order; a file's content that it replaces is kept.
+    /// A symbolic link's target replaces the one that its author had seen; a file's content that it replaces is kept.
     private func relink(
         _ existing: RemoteItem,
         base: RevisionID?,

@@ -37,6 +37,9 @@ package struct CommitRules<View: CommitView> {
         case .announce(let place, let content, let attributes):
             return try announce(id, at: place, content, attributes)
         case .edit(let base, let content, let attributes, let manifest, let edited):
+            if let newer = try unseenLink(id, since: operation.formerTarget), newer.content != content {
+                return .answer(.superseded(newer))
+            }
             let incoming = Incoming(
                 content: content,
                 attributes: attributes,
@@ -51,6 +54,7 @@ package struct CommitRules<View: CommitView> {
         case .setAttributes(let modified, let mode, let extended):
             return try setAttributes(id, modified, mode, extended, since: operation.formerAttributes)
         case .delete(let base, let conflicts):
+            if let newer = try unseenLink(id, since: operation.formerTarget) { return .answer(.superseded(newer)) }
             return try delete(id, base: base, conflicts: conflicts)
         case .revive(let place, let attributes):
             return try revive(id, at: place, attributes)
@@ -63,6 +67,13 @@ package struct CommitRules<View: CommitView> {
         case .discard(let versions):
             return try discard(id, versions: versions)
         }
+    }
+
+    /// Whoever changes or deletes the item does not know what it leads to by now: that would be gone, since links have no versions.
+    private func unseenLink(_ id: ItemID, since former: [UInt8]?) throws(View.Failure) -> RemoteItem? {
+        guard let item = try view.item(id), !item.isDeleted, case .symlink(let target) = item.content, target != former
+        else { return nil }
+        return item
     }
 
     // MARK: Places and attributes

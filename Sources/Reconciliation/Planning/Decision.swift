@@ -16,6 +16,9 @@ package enum Decision: Hashable, Sendable {
     case apply([Apply])
     /// The local item has the name of another one that was there first: it gets the next free name, and is then a new item.
     case renameAside
+    /// Both sides have changed the item, and of what the cloud has it keeps no versions: the local one goes on as another item, under the next
+    /// free name, and the cloud's comes here.
+    case split
     /// The local item and the remote one that has its name are the same thing made twice: continue the remote one.
     case adopt(ItemID)
     /// The content is only in the local tree's past: it is neither here nor in the cloud, and is reported.

@@ -39,6 +39,7 @@ package enum Planner {
             case .equal: return .agree
             case .unknown: return .read
             case .different:
+                if case .symlink = remote.content { return .split }
                 if case .file = remote.content, !remote.isAnnounced, local.content.kind == .file {
                     return .send([.edit(base: nil)])
                 }
@@ -133,6 +134,8 @@ package enum Planner {
                     // A placeholder of a third revision: never evidence of an edit, only of an interrupted apply.
                     applies.append(.replace)
                     isLeftover = true
+                } else if case .symlink = remote.content, !sameContent(remote.content, synced.content) {
+                    return .split
                 } else {
                     sends.append(.edit(base: revision(of: synced.content)))
                 }

@@ -15,6 +15,7 @@ extension SimMachine {
         // In a random order of its own: what is done is the same.
         var copy = random
         var lot = SimRandom(seed: copy.next() ^ 0x4ACE)
+        if world.settings.hasTargets, lot.happens(15) { return relink(random) }
         guard world.settings.hasRaces, lot.happens(60) else { return act(random) }
         let isSwap = lot.happens(15)
         soon(1_000...200_000, looks: lot.below(8)) { isSwap ? $0.swap(random) : $0.act(random) }
@@ -292,6 +293,7 @@ extension SimMachine {
     /// What a program removes, it may: all that it could see there.
     private func lose(_ number: UInt64) {
         guard let inode = disk[number] else { return }
+        if inode.kind == .symlink { world.ledger.destroy(target: inode.target) }
         if let placeholder = inode.placeholder {
             if let tokens = placeholder.part(of: (try? world.cloud.tokens(of: placeholder.revision)) ?? nil) {
                 world.ledger.destroy(tokens)
@@ -446,12 +448,37 @@ extension SimMachine {
         let place = somePlace()
         guard device != nil, disk.entry(place) == nil, !hasTwin(place) else { return }
         world.count(.links)
-        let time = SimDisk.tick(timeOfDay)
-        let target = Array("target-\(chance.below(3))".utf8)
-        let number = disk.add(SimInode(kind: .symlink, target: target, mode: 0o777, modified: time, changed: time))
-        disk.link(number, at: place, timeOfDay)
         world.note("\(name) makes link \(shown(place))")
+        addLink(place, to: Array("target-\(chance.below(3))".utf8))
+    }
+
+    private func addLink(_ place: LocalPlace, to target: [UInt8]) {
+        let time = SimDisk.tick(timeOfDay)
+        let inode = SimInode(kind: .symlink, target: target, mode: 0o777, modified: time, changed: time)
+        let number = disk.add(inode)
+        disk.link(number, at: place, timeOfDay)
         report(.entry, place, number)
+    }
+
+    /// As `ln -sfn`: a new link beside it, then renamed over it. Where there is none, one is made.
+    private func relink(_ random: SimRandom) {
+        chance = random
+        guard let device, !isDiskFull else { return }
+        let target = world.ledger.newTarget(name)
+        let links = all(.symlink)
+        guard let link = chance.happens(70) ? chance.pick(links) : nil, let name = try? Name(".link") else {
+            let place = somePlace()
+            guard disk.entry(place) == nil, !hasTwin(place) else { return world.ledger.destroy(target: target) }
+            world.note("\(name) makes link \(shown(place)) to \(String(decoding: target, as: UTF8.self))")
+            return addLink(place, to: target)
+        }
+        let beside = LocalPlace(folder: link.place.folder, name: name)
+        guard disk.entry(beside) == nil else { return world.ledger.destroy(target: target) }
+        world.count(.relinks)
+        world.note("\(self.name) links \(shown(link.place)) to \(String(decoding: target, as: UTF8.self))")
+        addLink(beside, to: target)
+        guard let number = disk.entry(beside) else { return }
+        replace(link.place, by: beside, number, device)
     }
 
     // MARK: Attributes and contents

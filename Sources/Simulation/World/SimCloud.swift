@@ -262,5 +262,15 @@ struct SimCloud {
         return tokens
     }
 
+    /// What links lead to that are there.
+    func targets() throws -> Set<[UInt8]> {
+        Set(
+            try items().compactMap { item in
+                guard !item.isDeleted, case .symlink(let target) = item.content else { return nil }
+                return target
+            }
+        )
+    }
+
     func conflicts() throws -> Int { try items().reduce(0) { $0 + $1.conflicts.count } }
 }

@@ -44,6 +44,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case cases
     /// Programs act while a pass looks at one place after the other, and swap names in three moves.
     case races
+    /// Programs give links other targets.
+    case links
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -70,6 +72,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .packages: .packages
         case .cases: .twinsRefused
         case .races: .races
+        case .links: .relinks
         }
     }
 }
@@ -87,6 +90,7 @@ package struct SimSettings: Sendable {
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
 
+    var hasTargets: Bool { moreFaults.contains(.links) || faults?.contains(.links) ?? false }
     var hasRaces: Bool { moreFaults.contains(.races) || faults?.contains(.races) ?? false }
 
     var isCaseInsensitive: Bool { moreFaults.contains(.cases) || faults?.contains(.cases) ?? false }
@@ -115,6 +119,7 @@ package struct SimSettings: Sendable {
         var random = SimRandom(seed: seed ^ 0x5E1D_03A1)
         for fault in Self.seldom where random.happens(10) { settings.moreFaults.insert(fault) }
         if random.happens(30) { settings.moreFaults.insert(.races) }
+        if random.happens(20) { settings.moreFaults.insert(.links) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))

@@ -13,6 +13,7 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case races
     /// In three moves.
     case swaps
+    case relinks
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between
     /// putting another content there and writing that down, say. One world in 100,000.
     case onlySaved
@@ -221,6 +222,29 @@ struct SimLedger {
     private(set) var unseen: Set<RevisionID> = []
 
     mutating func destroy(_ revision: RevisionID) { unseen.insert(revision) }
+
+    // MARK: What links lead to
+
+    private var targetCount: UInt64 = 0
+    private var destroyedTargets: Set<UInt64> = []
+
+    mutating func newTarget(_ author: String) -> [UInt8] {
+        targetCount += 1
+        return Array("target \(targetCount) of \(author)".utf8)
+    }
+
+    mutating func destroy(target: [UInt8]) { if let number = Self.number(of: target) { destroyedTargets.insert(number) } }
+
+    private static func number(of target: [UInt8]) -> UInt64? {
+        let words = String(decoding: target, as: UTF8.self).split(separator: " ")
+        return words.count > 1 && words[0] == "target" ? UInt64(words[1]) : nil
+    }
+
+    /// Those that a program has given, none has replaced or removed, and that are not among these.
+    func lostTargets(besides targets: some Sequence<[UInt8]>) -> [UInt64] {
+        let there = Set(targets.compactMap(Self.number))
+        return (0..<targetCount).map { $0 + 1 }.filter { !there.contains($0) && !destroyedTargets.contains($0) }
+    }
 
     var living: [UInt64] { authors.keys.filter { !destroyed.contains($0) }.sorted() }
 }

@@ -9,19 +9,24 @@ package struct ItemOperation: Hashable, Sendable {
     /// Of an edit or a change of attributes: those that its author had seen. What is still as it was there is no change: if others have
     /// changed it since, theirs stays. `nil`: all of them are set.
     package var formerAttributes: ItemAttributes?
+    /// Of an edit or a deletion: the target that its author had seen, if the item was a symlink. What links lead to has no versions: one that
+    /// its author has not seen stays.
+    package var formerTarget: [UInt8]?
 
     package init(
         id: OperationID,
         item: ItemID,
         action: Action,
         isUnwitnessed: Bool = false,
-        formerAttributes: ItemAttributes? = nil
+        formerAttributes: ItemAttributes? = nil,
+        formerTarget: [UInt8]? = nil
     ) {
         self.id = id
         self.item = item
         self.action = action
         self.isUnwitnessed = isUnwitnessed
         self.formerAttributes = formerAttributes
+        self.formerTarget = formerTarget
     }
 
     package enum Action: Hashable, Sendable {
