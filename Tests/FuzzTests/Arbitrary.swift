@@ -155,12 +155,18 @@ struct Arbitrary {
             case 9: .discard(versions: (0..<below(4)).map { _ in identifier() })
             default: .undelete
             }
+        let knowsTarget =
+            switch action {
+            case .edit, .delete: chance(3)
+            default: false
+            }
         return ItemOperation(
             id: identifier(),
             item: ItemID(high: 2, low: UInt64(1 + below(4))),
             action: action,
             isUnwitnessed: chance(4),
-            formerAttributes: chance(4) ? attributes() : nil
+            formerAttributes: chance(4) ? attributes() : nil,
+            formerTarget: knowsTarget ? [UInt8(1 + below(255))] : nil
         )
     }
 

@@ -42,6 +42,26 @@ extension MountTests {
             (try? device.names(".versions/" + item).filter { $0.contains(" conflict") }) ?? []
         }
 
+        @Test func `of two targets that a link is given at once, none is lost`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("ln -s old link; ln -s old other; ln -s old third")
+                try settle(a, b)
+                try apart(
+                    a,
+                    b,
+                    onA: { try a.shell("ln -sfn 'by a' link; ln -sfn same other; ln -sfn 'by a' third") },
+                    onB: { try b.shell("ln -sfn 'by b' link; ln -sfn same other; rm third") }
+                )
+                for device in [a, b] {
+                    #expect(try device.names() == ["link", "link 2", "other", "third"])
+                    let targets = try device.shell("readlink link; readlink 'link 2'; readlink other; readlink third")
+                        .output
+                    #expect(targets == "by a\nby b\nsame\nby a\n")
+                }
+            }
+        }
+
         @Test func `both offline, both edit: one winner, one loser, nothing else`() async throws {
             try await withSite { site in
                 let (a, b) = try conflicted(site)

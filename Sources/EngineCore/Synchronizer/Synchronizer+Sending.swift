@@ -35,7 +35,9 @@ extension Prepared {
     fileprivate func formerTarget(_ action: ItemOperation.Action) -> [UInt8]? {
         switch action {
         case .edit, .delete:
-            guard case .symlink(let target)? = (candidate.synced ?? candidate.remote.map { SyncedItem($0, local: nil) })?.content
+            guard
+                case .symlink(let target)? = (candidate.synced ?? candidate.remote.map { SyncedItem($0, local: nil) })?
+                    .content
             else { return nil }
             return target
         case .create, .announce, .move, .setAttributes, .revive, .resolve, .restore, .undelete, .discard: return nil

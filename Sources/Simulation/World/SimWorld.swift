@@ -233,7 +233,9 @@ struct SimLedger {
         return Array("target \(targetCount) of \(author)".utf8)
     }
 
-    mutating func destroy(target: [UInt8]) { if let number = Self.number(of: target) { destroyedTargets.insert(number) } }
+    mutating func destroy(target: [UInt8]) {
+        if let number = Self.number(of: target) { destroyedTargets.insert(number) }
+    }
 
     private static func number(of target: [UInt8]) -> UInt64? {
         let words = String(decoding: target, as: UTF8.self).split(separator: " ")

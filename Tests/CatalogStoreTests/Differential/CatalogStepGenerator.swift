@@ -120,7 +120,9 @@ struct CatalogStepGenerator {
         case 22..<25:
             let item = item()
             let known = (0..<number(4)).compactMap { _ in base(of: item) }
-            return operation(item, .delete(base: base(of: item), conflicts: known))
+            var delete = operation(item, .delete(base: base(of: item), conflicts: known))
+            if isTrue(2, of: 3) { delete.formerTarget = target() }
+            return delete
         case 25: return operation(item(), .revive(place: place(), attributes: attributes()))
         case 26: return resolve()
         case 27..<29: return restore()
@@ -182,6 +184,7 @@ struct CatalogStepGenerator {
         )
         edit.isUnwitnessed = isTrue(1, of: 4)
         if isTrue(1, of: 2) { edit.formerAttributes = attributes() }
+        if isTrue(2, of: 3) { edit.formerTarget = target() }
         return edit
     }
 
@@ -272,8 +275,10 @@ struct CatalogStepGenerator {
     }
 
     private mutating func link() -> (ItemContent, Manifest) {
-        (.symlink(target: Array(any(["a", "../b", "c"]).utf8)), Manifest())
+        (.symlink(target: target()), Manifest())
     }
+
+    private mutating func target() -> [UInt8] { Array(any(["a", "../b", "c"]).utf8) }
 
     private func manifest(of parts: [String]) -> Manifest {
         Manifest(

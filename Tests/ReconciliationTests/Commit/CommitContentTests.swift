@@ -261,8 +261,45 @@ import UbiquityModel
         )
         #expect(try #require(world.commit(file, edit).item).content == link)
         #expect(world.revisions[base]?.version.kind == .saved)
-        #expect(world.edit(file, base: nil, "a file again", edited: 300).item?.content.kind == .file)
+        #expect(world.edit(file, base: nil, "a file again", edited: 300, formerTarget: "b").item?.content.kind == .file)
         #expect(world.violation == nil)
+    }
+
+    /// There are no versions of what a link leads to.
+    @Test(arguments: [nil, "old", "new"])
+    func `only who has seen what a link leads to changes or deletes it`(seen: String?) throws {
+        var world = CommitWorld()
+        let link: ItemID = world.fresh()
+        let create = world.create(try place("l"), .symlink(target: Array("old".utf8)))
+        _ = world.commit(link, create)
+        func edit(_ target: String) -> ItemOperation.Action {
+            .edit(
+                base: nil,
+                content: .symlink(target: Array(target.utf8)),
+                attributes: attributes(1),
+                manifest: Manifest(),
+                edited: seconds(200)
+            )
+        }
+        let newer = try #require(world.commit(link, edit("new"), device: "bert", formerTarget: "old").item)
+        // A creation whose answer was lost is repeated, and so is an edit.
+        #expect(world.commit(link, create) == .superseded(newer))
+        #expect(world.commit(link, edit("new"), device: "bert", formerTarget: "old") == .committed(newer))
+        for attempt in 0..<3 {
+            var world = world
+            let outcome =
+                switch attempt {
+                case 0: world.commit(link, edit("third"), formerTarget: seen)
+                case 1: world.edit(link, base: nil, "a file", edited: 300, formerTarget: seen)
+                default: world.commit(link, .delete(base: nil), formerTarget: seen)
+                }
+            if seen == "new" {
+                #expect(outcome.item?.position == newer.position + 1)
+            } else {
+                #expect(outcome == .superseded(newer))
+                #expect(world.items[link] == newer)
+            }
+        }
     }
 
     @Test func `a revision has one content, and a repeated one is answered only with that`() throws {

@@ -149,7 +149,7 @@ import UbiquityModel
         }
         let link: ItemID = world.fresh()
         _ = world.commit(link, world.create(try place("l"), .symlink(target: [1])))
-        _ = world.commit(link, .delete(base: nil))
+        _ = world.commit(link, .delete(base: nil), formerTarget: "\u{1}")
         _ = try world.folder("l")
         guard case .nameTaken = world.commit(link, .revive(place: try place("l"), attributes: attributes(1))) else {
             Issue.record("the name was taken")

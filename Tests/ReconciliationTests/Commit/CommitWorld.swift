@@ -27,7 +27,8 @@ struct CommitWorld {
         device: String = "anna",
         clockOffset offset: Int64 = 0,
         isUnwitnessed: Bool = false,
-        former: ItemAttributes? = nil
+        former: ItemAttributes? = nil,
+        formerTarget: String? = nil
     ) -> OperationOutcome {
         let context = CommitContext(
             device: device,
@@ -41,7 +42,8 @@ struct CommitWorld {
             item: item,
             action: action,
             isUnwitnessed: isUnwitnessed,
-            formerAttributes: former
+            formerAttributes: former,
+            formerTarget: formerTarget.map { Array($0.utf8) }
         )
         switch rules.decide(operation) {
         case .answer(let outcome):
@@ -89,7 +91,8 @@ struct CommitWorld {
         device: String = "anna",
         clockOffset: Int64 = 0,
         isUnwitnessed: Bool = false,
-        former: ItemAttributes? = nil
+        former: ItemAttributes? = nil,
+        formerTarget: String? = nil
     ) -> OperationOutcome {
         let revision = revision ?? fresh()
         let content = upload(revision, text)
@@ -106,7 +109,8 @@ struct CommitWorld {
             device: device,
             clockOffset: clockOffset,
             isUnwitnessed: isUnwitnessed,
-            former: former
+            former: former,
+            formerTarget: formerTarget
         )
     }
 

@@ -144,6 +144,29 @@ import UbiquityModel
     }
 
     /// Announced here, and meanwhile another device has sent a file of that name: to ask for the name again and again ended never.
+    @Test func `of two targets of a link, or of a file in its place, one goes on beside the other`() throws {
+        func item(_ target: String) throws -> RemoteItem {
+            var item = try remote(1)
+            item.content = .symlink(target: Array(target.utf8))
+            return item
+        }
+        let link = LocalContent.symlink(target: Array("mine".utf8))
+        let file = LocalContent.read(try #require(contentID(2)), size: 10)
+        for content in [link, file] {
+            let local = try local(content)
+            let agreed = AgreedItem(try item("old"))
+            #expect(Planner.decide(local: local, synced: agreed, remote: try item("theirs")) == .split)
+            // Sent without an answer, and others have changed it since.
+            #expect(Planner.decide(local: local, synced: nil, remote: try item("theirs")) == .split)
+            guard case .send? = Optional(Planner.decide(local: local, synced: agreed, remote: try item("old"))) else {
+                Issue.record("an edit is not sent")
+                return
+            }
+        }
+        let same = Planner.decide(local: try local(link), synced: AgreedItem(try item("old")), remote: try item("mine"))
+        #expect(same == .agree)
+    }
+
     @Test func `an announced file gives way like any other`() throws {
         let rival = try remote(2)
         var announced = try remote(1)
