@@ -407,7 +407,7 @@ struct SimJudge {
     /// Links have no versions: what one leads to is there, under whatever name, or somebody has replaced it who had seen it.
     private func balanceTargets() throws {
         // In a package they are its content.
-        guard world.settings.hasTargets, !mayOutliveOnlyAsSaved, world.counts[.packages] == nil else { return }
+        guard world.settings.hasTargets, !mayOutliveOnlyAsSaved, !world.settings.hasPackages else { return }
         let there = try world.cloud.targets().union(world.machines.flatMap { $0.disk.targets })
         let lost = world.ledger.lostTargets(besides: there)
         if let first = lost.first { world.fail("what \(lost.count) links led to is lost, first target \(first)") }

@@ -179,6 +179,12 @@ extension Synchronizer {
                 isPatient: isPatient(candidate)
             ) : Mutation.publish(staged: staged, parent: folder, name: name, expecting: .inode(evidence))
         guard let state = await perform(mutation, path, candidate, staged: staged) else { return }
+        if let own = candidate.synced?.local?.key, own != found.state.key {
+            // It was another item's before a program put it here: what that one waited for is over.
+            let others = ((try? device.synced(key: found.state.key)) ?? []).map(\.id).filter { $0 != candidate.id }
+            for item in others { handle(.woken(.item(item))) }
+            if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
+        }
         if let old = candidate.synced, case .file(let file) = old.content {
             device.noteRevision(file.revision, of: candidate.id)
         }

@@ -90,6 +90,7 @@ package struct SimSettings: Sendable {
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
 
+    var hasPackages: Bool { moreFaults.contains(.packages) || faults?.contains(.packages) ?? false }
     var hasTargets: Bool { moreFaults.contains(.links) || faults?.contains(.links) ?? false }
     var hasRaces: Bool { moreFaults.contains(.races) || faults?.contains(.races) ?? false }
 
