@@ -150,6 +150,9 @@ package struct EngineCore: Sendable {
     package func isWaiting(_ work: Work) -> Bool { queue.contains(work) || inPass.contains(work) }
     package func isTransferring(_ work: Work) -> Bool { transferring.contains(work) }
     package func hasFailed(_ work: Work) -> Bool { failures[work] != nil }
+    func isParked(_ work: Work) -> Bool { parked.contains(work) }
+    func isUnderWay(_ work: Work) -> Bool { inPass.contains(work) || transferring.contains(work) }
+    func readyMoment(of work: Work) -> Instant? { queue.readyAt(work) }
     /// It failed before, or waits for something to happen.
     package func isHeldUp(_ work: Work) -> Bool { hasFailed(work) || parked.contains(work) }
     package var holdsUp: Bool { !failures.isEmpty || !parked.isEmpty }

@@ -110,6 +110,37 @@ import UbiquityModel
         #expect(core.isWaiting(.place(place)) == (verdict != .parked))
     }
 
+    @Test func `when something is tried again is known`() {
+        var core = liveCore()
+        let work = Core.Work.place(place)
+        let item = Core.Work.item(ItemID(number: 1))
+        #expect(core.retry(of: [work, item], at: later) == nil)
+        _ = core.handle(.changed(place, isOpen: false), at: .start)
+        _ = core.handle(.timer, at: later)
+        #expect(core.retry(of: [item, work], at: later) == nil)
+        var now = later
+        for delay in [Duration.milliseconds(500), .seconds(1), .seconds(2)] {
+            _ = core.handle(.passEnded([work: .failed]), at: now)
+            #expect(core.retry(of: [item, work], at: now) == .after(delay))
+            now = now + delay
+            #expect(core.retry(of: [item, work], at: now) == .after(.zero))
+            _ = core.handle(.timer, at: now)
+        }
+        _ = core.handle(.passEnded([work: .parked]), at: now)
+        #expect(core.retry(of: [item, work], at: now) == .whenChanged)
+        _ = core.handle(.changed(place, isOpen: false), at: now)
+        _ = core.handle(.connectionLost(jitter: 0), at: now)
+        #expect(core.retry(of: [item, work], at: now) == .whenConnected)
+    }
+
+    @Test(arguments: [
+        (EngineCore.Retry.after(.milliseconds(900)), "at once"), (.after(.seconds(40)), "in 40 s"),
+        (.after(.seconds(290)), "in 5 min"),
+    ])
+    func `when something is tried again is said`(retry: EngineCore.Retry, words: String) {
+        #expect(retry.description == "tried again \(words)")
+    }
+
     /// On a disk that failed for seconds it was tried minutes later only: each wake-up had counted as an attempt.
     @Test func `what fails each time that it is woken is tried again as soon as what fails by itself`() {
         var core = liveCore()

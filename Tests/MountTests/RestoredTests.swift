@@ -213,7 +213,8 @@ extension MountTests {
                 for device in [a, b] { try device.up() }
                 // Who has all of it is not there yet.
                 try eventually("b says what it cannot send") {
-                    try b.succeed("status", b.path("E.rtfd")).output.contains("neither here nor in the cloud")
+                    let status = try b.succeed("status", b.path("E.rtfd")).output
+                    return status.contains("neither here nor in the cloud; tried again")
                 }
                 #expect(try b.text("E.rtfd/TXT") == "text")
                 #expect(try b.text("D.rtfd/TXT") == "old")

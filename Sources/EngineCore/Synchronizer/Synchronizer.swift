@@ -150,6 +150,8 @@ package final class Synchronizer<Device: EngineDevice> {
             guard row.place.name != place.name || tracker.folderKey(of: row.place.parent) != place.folder else {
                 continue
             }
+            // It may be parked, since nobody had its content.
+            handle(.woken(.item(row.id)))
             handle(.pendingLoaded([row.id], isLast: false))
         }
     }

@@ -150,7 +150,7 @@ extension ContainerEngine {
             localBytes: 0,
             revision: remote.content.revision,
             isPinned: isPinned(remote),
-            error: problems[remote.id]?.reason,
+            error: problems[remote.id].map { said($0.reason, [.item(remote.id)]) },
             reason: nil
         )
     }
@@ -275,8 +275,14 @@ extension ContainerEngine {
         {
             return "waits for \(unread.path), which is not here"
         }
-        if let row = item.row, let problem = problems[row.id] { return problem.reason }
-        return tracker.newItems[item.state.key].flatMap { problems[$0]?.reason }
+        guard let id = item.row?.id ?? tracker.newItems[item.state.key], let problem = problems[id] else { return nil }
+        return said(problem.reason, [.place(item.place), .item(id)])
+    }
+
+    /// What is wrong, and when it is tried again (semantics section 2).
+    private func said(_ reason: String, _ works: [Core.Work]) -> String {
+        guard let retry = core.retry(of: works, at: now) else { return reason }
+        return "\(reason); \(retry.description)"
     }
 
     private func localBytes(_ item: Resolved, _ open: PlaceholderFile?) -> Int64 {
