@@ -116,10 +116,10 @@ package final class EngineHost: Sendable {
         }
     }
 
-    /// A program is about to move something, which it tells of (`changed`) before it has done so.
+    /// A program is about to move something, and the driver tells of that (`changed`) before `endMove`.
     package func beginMove() { moves.add(1, ordering: .sequentiallyConsistent) }
     package func endMove() { moves.subtract(1, ordering: .sequentiallyConsistent) }
-    /// Whether one is between the two, so that the tree may show what nobody has told of.
+    /// Whether the tree may show a move that nobody has told of.
     var isMoving: Bool { moves.load(ordering: .sequentiallyConsistent) > 0 }
 
     /// Called before an unlink, rmdir or replacing rename takes a name away: the deletion is logged before it happens.

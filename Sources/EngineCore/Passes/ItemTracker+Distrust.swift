@@ -1,7 +1,7 @@
 import UbiquityModel
 
 /// A pass looks at one place after the other, and programs go on meanwhile: what is renamed from a place that is still to be looked at to one that
-/// was may be seen nowhere, and what is swapped twice.
+/// was looked at is seen nowhere, what is renamed the other way in both places.
 extension ItemTracker {
     /// Has those items looked at again of which the pass would conclude that they have gone, or have become another file, although what it saw
     /// was not there at one moment.

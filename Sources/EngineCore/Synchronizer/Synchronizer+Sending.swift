@@ -28,17 +28,13 @@ private struct Prepared {
         case .create, .announce, .setAttributes, .move, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
         }
     }
-}
 
-extension Prepared {
     /// What the item led to, as far as is known here.
-    fileprivate func formerTarget(_ action: ItemOperation.Action) -> [UInt8]? {
+    private func formerTarget(_ action: ItemOperation.Action) -> [UInt8]? {
         switch action {
         case .edit, .delete:
-            guard
-                case .symlink(let target)? = (candidate.synced ?? candidate.remote.map { SyncedItem($0, local: nil) })?
-                    .content
-            else { return nil }
+            let known = candidate.synced?.content ?? candidate.remote?.content
+            guard case .symlink(let target)? = known else { return nil }
             return target
         case .create, .announce, .move, .setAttributes, .revive, .resolve, .restore, .undelete, .discard: return nil
         }
