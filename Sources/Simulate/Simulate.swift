@@ -9,7 +9,8 @@ import Synchronization
         abstract: "Runs the engine through simulated devices, programs, networks and deaths.",
         discussion: """
             A seed decides what happens and what goes wrong, and in one world of ten each that there are packages, that names do not differ \
-            in case, and that the server is restored. Ends with 1 if a schedule loses a byte, if one does not come to rest with all devices \
+            in case, and that the server is restored; in three of ten that programs act while a pass looks, in two that links get other \
+            targets. Ends with 1 if a schedule loses a byte, if one does not come to rest with all devices \
             equal, or if a fault that was chosen has never happened.
             """
     )

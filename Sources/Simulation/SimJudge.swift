@@ -373,8 +373,6 @@ struct SimJudge {
     private var mayOutliveOnlyAsSaved: Bool {
         // Of an exchange, or a file that was renamed over another, a device whose disk became another one may have sent half.
         if world.counts[.backupsRestored] != nil || world.counts[.disksCloned] != nil { return true }
-        // Somebody has put it back, or nobody knows any more what was agreed on when it was put somewhere.
-        if world.counts[.treesSetBack] != nil || world.counts[.serverRestored] != nil { return true }
         // Two that exchange the same files at the same time put a content back where both had seen it: that is no edit (architecture
         // section 5), and what the other one has put there stays.
         return world.counts[.exchanges, default: 0] > 1
@@ -407,7 +405,10 @@ struct SimJudge {
     /// Links have no versions: what one leads to is there, under whatever name, or somebody has replaced it who had seen it.
     private func balanceTargets() throws {
         // In a package they are its content.
-        guard world.settings.hasTargets, !mayOutliveOnlyAsSaved, !world.settings.hasPackages else { return }
+        guard world.settings.has(.links), !world.settings.has(.packages), !mayOutliveOnlyAsSaved,
+            // Somebody has put an older one back, or nobody knows any more what was agreed on.
+            world.counts[.treesSetBack] == nil, world.counts[.serverRestored] == nil
+        else { return }
         let there = try world.cloud.targets().union(world.machines.flatMap { $0.disk.targets })
         let lost = world.ledger.lostTargets(besides: there)
         if let first = lost.first { world.fail("what \(lost.count) links led to is lost, first target \(first)") }

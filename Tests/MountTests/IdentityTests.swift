@@ -43,17 +43,13 @@ extension MountTests {
                     let setUp = "mkdir d e n; for i in f g d/x d/y e/x e/z n/x; do echo \"content of $i\" > $i; done"
                     let plain = site.outside + "/plain"
                     try Files.makeFolder(plain)
-                    for folder in [plain, a.mountPoint] {
-                        try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(setUp)")
-                    }
+                    try shell(setUp, in: [plain, a.mountPoint])
                     try a.sync()
                     try b.sync()
                     // B has seen no content yet.
                     let (here, there) = content == "whole" ? (a, b) : (b, a)
                     if isOffline { try here.setOffline(true) }
-                    for folder in [plain, here.mountPoint] {
-                        try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(scenario.script)")
-                    }
+                    try shell(scenario.script, in: [plain, here.mountPoint])
                     if isOffline { try here.setOffline(false) }
                     try here.sync()
                     try there.sync()
@@ -73,18 +69,16 @@ extension MountTests {
                 let (a, b) = try site.pair()
                 let plain = site.outside + "/plain"
                 try Files.makeFolder(plain)
-                for folder in [plain, a.mountPoint] {
-                    let script =
-                        "cd '\(folder)' && for i in $(seq 100 199); do echo one $i > f$i; echo two $i > g$i; done"
-                    try TestSupport.succeed("bash", "-c", script)
-                }
+                try shell(
+                    "for i in $(seq 100 199); do echo one $i > f$i; echo two $i > g$i; done",
+                    in: [plain, a.mountPoint]
+                )
                 try a.sync()
                 try b.sync()
-                for folder in [plain, b.mountPoint] {
-                    let script =
-                        "cd '\(folder)' && for i in $(seq 100 199); do mv f$i t$i; mv g$i f$i; mv t$i g$i; done"
-                    try TestSupport.succeed("bash", "-c", script)
-                }
+                try shell(
+                    "for i in $(seq 100 199); do mv f$i t$i; mv g$i f$i; mv t$i g$i; done",
+                    in: [plain, b.mountPoint]
+                )
                 try b.sync()
                 try a.sync()
                 let expected = try listing(plain)
@@ -127,6 +121,11 @@ extension MountTests {
                     #expect(try device.conflicts() == [])
                 }
             }
+        }
+
+        /// The same in each folder.
+        private func shell(_ script: String, in folders: [String]) throws {
+            for folder in folders { try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(script)") }
         }
 
         private func listing(_ folder: String) throws -> String {

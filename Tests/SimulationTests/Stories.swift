@@ -601,6 +601,6 @@ extension Story {
         .tornWrites, .revocations, .clones, .kills, .cuts, .backups, .requests, .answers,
     ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([
-        .serverBackups, .rules, .packages, .cases,
+        .serverBackups, .rules, .packages, .cases, .races, .links,
     ])
 }

@@ -77,9 +77,10 @@ struct SimDisk {
     }
 
     /// Every content that is on it.
+    var tokens: Set<UInt64> { Set(inodes.values.flatMap(\.tokens)) }
+
     /// What its links lead to.
     var targets: Set<[UInt8]> { Set(inodes.values.lazy.filter { $0.kind == .symlink }.map(\.target)) }
-    var tokens: Set<UInt64> { Set(inodes.values.flatMap(\.tokens)) }
 
     // MARK: What was
 

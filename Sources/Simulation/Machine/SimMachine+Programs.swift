@@ -15,8 +15,8 @@ extension SimMachine {
         // In a random order of its own: what is done is the same.
         var copy = random
         var lot = SimRandom(seed: copy.next() ^ 0x4ACE)
-        if world.settings.hasTargets, lot.happens(15) { return relink(random) }
-        guard world.settings.hasRaces, lot.happens(60) else { return act(random) }
+        if world.settings.has(.links), lot.happens(15) { return relink(random) }
+        guard world.settings.has(.races), lot.happens(60) else { return act(random) }
         let isSwap = lot.happens(15)
         soon(1_000...200_000, looks: lot.below(8)) { isSwap ? $0.swap(random) : $0.act(random) }
     }

@@ -280,7 +280,7 @@ final class SimMachine {
         let left = former.tokens
         let sent = (try? world.cloud.kept()) ?? []
         world.ledger.destroy(disk.tokens.filter { !left.contains($0) && !sent.contains($0) }.sorted())
-        if world.settings.hasTargets {
+        if world.settings.has(.links) {
             let others = world.machines.filter { $0 !== self }.flatMap { $0.disk.targets }
             let known = former.targets.union((try? world.cloud.targets()) ?? []).union(others)
             for target in disk.targets.subtracting(known) { world.ledger.destroy(target: target) }

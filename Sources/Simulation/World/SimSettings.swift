@@ -90,11 +90,10 @@ package struct SimSettings: Sendable {
     /// Wrong is also what is counted as `SimCounter.onlySaved`.
     package var isStrict: Bool
 
-    var hasPackages: Bool { moreFaults.contains(.packages) || faults?.contains(.packages) ?? false }
-    var hasTargets: Bool { moreFaults.contains(.links) || faults?.contains(.links) ?? false }
-    var hasRaces: Bool { moreFaults.contains(.races) || faults?.contains(.races) ?? false }
+    /// Whether it is sure to happen.
+    func has(_ fault: SimFault) -> Bool { moreFaults.contains(fault) || faults?.contains(fault) ?? false }
 
-    var isCaseInsensitive: Bool { moreFaults.contains(.cases) || faults?.contains(.cases) ?? false }
+    var isCaseInsensitive: Bool { has(.cases) }
 
     package init(
         devices: Int? = nil,

@@ -11,11 +11,12 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case evictions, openHandles, conflicts, chunksCollected, cleanStops, treesSetBack, rules, packages, twinsRefused
     /// What a program did while a pass looked, between one place and the next.
     case races
-    /// In three moves.
+    /// Two files that a program has swapped in three moves.
     case swaps
+    /// Links that a program has given another target.
     case relinks
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between
-    /// putting another content there and writing that down, say. One world in 100,000.
+    /// putting another content there and writing that down, or its folder was set back, say. One world in 1,000.
     case onlySaved
 }
 
