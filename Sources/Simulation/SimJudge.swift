@@ -32,16 +32,14 @@ struct SimJudge {
             }
     }
 
-    /// What cannot be told of is asked for again and again; of a package also where its row leads to another folder.
+    /// What cannot be told of is asked for again and again, and so is what a ghost went over.
     private func isAmong(_ ghosts: Set<UInt64>, _ item: ItemID, _ machine: SimMachine) -> Bool {
         guard let row = machine.database.synced[item], let device = machine.device else { return false }
         if let key = row.local?.key, ghosts.contains(SimDisk.number(key)) { return true }
         let places = [
             row.local.flatMap { device.synchronizer.tracker.currentPlace(of: $0.key) }, placeOf(row, machine),
         ]
-        return places.compactMap { $0.flatMap { machine.disk.entry($0) } }.contains {
-            ghosts.contains($0) && machine.disk[$0]?.kind == .folder
-        }
+        return places.contains { $0.flatMap { machine.disk.entry($0) }.map(ghosts.contains) ?? false }
     }
 
     /// Where ghosts are, and where the items that they were had been before.

@@ -131,12 +131,12 @@ extension ItemTracker {
         return there.contains { $0.id != candidate.id && !$0.isDeleted && !$0.isAnnounced }
     }
 
-    /// A folder was set back to when another item had the name of one that a restored server knows nothing of: that one's placeholder is here.
+    /// A folder was set back to when another item had the name of one that a restored server knows nothing of, or when that one had just been
+    /// another's placeholder under a new name: it is here again.
     private func standsForAnother(_ candidate: Candidate) -> Bool {
-        guard candidate.remote == nil, let row = candidate.synced, let found = candidate.found,
-            let placeholder = found.state.placeholder
+        guard candidate.remote == nil, let row = candidate.synced, let placeholder = candidate.found?.state.placeholder
         else { return false }
-        return row.local?.key != found.state.key && placeholder.revision != row.content.revision
+        return placeholder.revision != row.content.revision
     }
 
     /// A restored backup has other inodes than its rows say, and so does this placeholder, of which nobody has the content: its row leads to it

@@ -185,6 +185,8 @@ extension Synchronizer {
             for item in others { handle(.woken(.item(item))) }
             if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
         }
+        // It is no more: nobody brings its content.
+        wakeWhoWaits(forContentOf: found.state.key)
         if let old = candidate.synced, case .file(let file) = old.content {
             device.noteRevision(file.revision, of: candidate.id)
         }

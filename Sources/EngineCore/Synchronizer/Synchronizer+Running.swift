@@ -16,7 +16,7 @@ extension Synchronizer {
         }
         do {
             await readSmallFiles(pass)
-            tracker.distrust(pass, isComplete: device.noteChanges())
+            tracker.distrust(pass, isComplete: hearPrograms())
             var decided: (sends: [PlannedSend], transfers: [Candidate]) = ([], [])
             device.askingTogether { decided = tracker.decide(pass) }
             tellWhatIsNowhere(pass)
@@ -62,6 +62,8 @@ extension Synchronizer {
                 "it is neither here nor in the cloud any more: other devices may bring it back",
                 metadata: ["name": "\(row.place.name)"]
             )
+            // Whoever waited for news of it would wait in vain.
+            for work in (tracker.waitingForNews.removeValue(forKey: item) ?? []).sorted() { handle(.woken(work)) }
         }
     }
 

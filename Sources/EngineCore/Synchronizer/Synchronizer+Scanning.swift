@@ -31,9 +31,19 @@ extension Synchronizer {
         for key in pass.unsentFolders.sorted() where foldersToScan.contains(key) { _ = isScanned(key, nil) }
     }
 
-    /// A folder leaves one that could not be read yet, or one in that: whoever reads that will not find it there.
+    /// A folder leaves one that could not be read yet, or one in that: whoever reads that will not find it there. Or it left one that has
+    /// been read before anybody had looked into it: it came to one, or was given a name, behind the scan's back.
     func noteLeftUnread(_ key: InodeKey, from folder: InodeKey) {
-        if foldersToScan.contains(where: { tracker.lies(folder, in: $0) }) { foldersToScan.insert(key) }
+        let wasMissed = scannedFolders.contains(folder) && !scannedFolders.contains(key)
+        if wasMissed || foldersToScan.contains(where: { tracker.lies(folder, in: $0) }) { foldersToScan.insert(key) }
+    }
+
+    /// Hears what programs did until now.
+    /// - Returns: false while one is just moving something, and has not told of it.
+    func hearPrograms() -> Bool {
+        let isComplete = device.noteChanges()
+        if isComplete { scannedFolders = [] }
+        return isComplete
     }
 
     /// The root is at no place: it is work of its own.
@@ -59,7 +69,6 @@ extension Synchronizer {
 
     /// - Returns: whether everything is here that should be.
     private func scanFolders(_ extent: Extent) throws -> Bool {
-        device.folders.removeAll()
         foldersToScan = []
         strangeFolders = []
         var scanned = Result<Bool, any Error>.success(true)
@@ -69,6 +78,7 @@ extension Synchronizer {
             }
         }
         let isComplete = try scanned.get()
+        _ = hearPrograms()
         // Their folder was about to come back when the engine ended: no place leads to them.
         if extent == .everything { handle(.pendingLoaded(try device.syncedOrphans(), isLast: false)) }
         return isComplete
@@ -128,9 +138,9 @@ extension Synchronizer {
                         if state.kind == .folder, try folderItem(state.key) == nil { strangeFolders.insert(state.key) }
                     }
                     // Nothing in it is an item, but whoever changes something there changes it.
-                    if state.kind == .package { device.folders.insert(state.key, parent: key, name: name) }
+                    if state.kind == .package { noteFolder(state.key, at: place) }
                     if state.kind == .folder {
-                        device.folders.insert(state.key, parent: key, name: name)
+                        noteFolder(state.key, at: place)
                         folders.append((state.key, row?.local?.key == state.key ? row?.id : try folderItem(state.key)))
                     }
                 } catch {
@@ -140,6 +150,7 @@ extension Synchronizer {
         } catch let error as Unanswered {
             throw error.error
         } catch {
+            if hasGone(key) { return }
             // What it has told until then is taken; of the rest nothing is known, so nothing is missing.
             logger.error(
                 "a folder cannot be read",
@@ -153,10 +164,30 @@ extension Synchronizer {
             }
             return
         }
+        scannedFolders.insert(key)
         for (name, row) in rows.sorted(by: { $0.key < $1.key }) {
             if row.local != nil || row.content == .folder { missing.append(row) }
             if extent != .afterCleanStop { markScanned(LocalPlace(folder: key, name: name)) }
         }
+    }
+
+    /// Where a folder is said to be already, it may have been moved to since it was looked at.
+    private func noteFolder(_ key: InodeKey, at place: LocalPlace) {
+        let known = device.place(ofFolder: key)
+        if known == nil {
+            device.folders.add(key, parent: place.folder, name: place.name)
+        } else if known != place, (try? device.observe(place))??.key == key {
+            device.folders.insert(key, parent: place.folder, name: place.name)
+        }
+    }
+
+    /// A program has removed the folder since it was found, and tells of it: whatever it says, nothing is to be read there.
+    private func hasGone(_ key: InodeKey) -> Bool {
+        guard let place = device.place(ofFolder: key) else { return false }
+        do { guard try device.observe(place)?.key != key else { return false } } catch { return false }
+        device.folders.remove(key)
+        markScanned(place)
+        return true
     }
 
     /// The database did not answer, which is not the folder's fault.

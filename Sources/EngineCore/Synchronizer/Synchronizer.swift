@@ -59,6 +59,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var unrecorded: Set<LocalPlace> = []
     /// Folders that a scan could not read, and those of which nobody has told what lies in them: the next pass that meets one looks.
     var foldersToScan: Set<InodeKey> = []
+    /// Those that were scanned, until all is heard that programs did meanwhile.
+    var scannedFolders: Set<InodeKey> = []
     /// Work that waits for a writer to close the file.
     var waitingForClose: [InodeKey: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()

@@ -33,6 +33,16 @@ package struct PackageTree: Sendable {
         try self.init(folder: folder, root: try BackingTree.observe(descriptor: folder))
     }
 
+    /// By these the driver finds what lies deeper, and the engine that it lies in a package.
+    package func noteFolders(in index: FolderIndex) {
+        var keys: [ItemPath: InodeKey] = [.root: state.key]
+        for entry in entries where entry.state.kind == .folder {
+            guard let parent = keys[entry.element.path.parent], let name = entry.element.path.last else { continue }
+            keys[entry.element.path] = entry.state.key
+            index.add(entry.state.key, parent: parent, name: name)
+        }
+    }
+
     private static func walk(_ folder: Int32, _ path: ItemPath, into entries: inout [Entry]) throws(Errno) {
         for name in try folderNames(folder) {
             // Gone by now: then it is no part of the package any more.

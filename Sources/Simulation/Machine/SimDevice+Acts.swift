@@ -120,9 +120,15 @@ extension SimDevice: EngineDevice {
         try alive()
         if machine.diskFails() { throw Errno.ioError }
         guard let inode = machine.disk[SimDisk.number(folder)], inode.kind == .folder else { throw SimFailure.dead }
-        for (name, number) in inode.entries.sorted(by: { $0.key < $1.key }) {
-            if let kind = machine.disk[number]?.kind, try isPassedOver(name, kind) { continue }
-            try body(name, seen(number, name))
+        // The names are read first, and looked at one after the other: programs may act in between.
+        let kinds = inode.entries.mapValues { machine.disk[$0]?.kind }
+        for (name, kind) in kinds.sorted(by: { $0.key < $1.key }) {
+            if let kind, try isPassedOver(name, kind) { continue }
+            machine.actMeanwhile()
+            let state = machine.disk.entry(LocalPlace(folder: folder, name: name)).flatMap { seen($0, name) }
+            machine.actMeanwhile()
+            try alive()
+            try body(name, state)
         }
     }
 

@@ -20,6 +20,10 @@ extension SimDevice {
             return state
         }
         marks.mark(state.key)
+        machine.disk.walk(number, .root) { _, place, element in
+            guard machine.disk[element]?.kind == .folder else { return }
+            folders.add(SimDisk.key(element), parent: place.folder, name: place.name)
+        }
         packageFiles[state.key] = machine.disk.files(of: number).map { SimDisk.key($0.number) }
         return machine.disk.packageState(number)
     }

@@ -10,7 +10,7 @@ extension SimMachine {
         var number: UInt64
     }
 
-    /// One act of a program, now or while a pass looks.
+    /// One act of a program, now or while a pass or a scan looks.
     func take(_ random: SimRandom) {
         // In a random order of its own: what is done is the same.
         var copy = random
@@ -18,6 +18,9 @@ extension SimMachine {
         if world.settings.has(.links), lot.happens(15) { return relink(random) }
         guard world.settings.has(.races), lot.happens(60) else { return act(random) }
         let isSwap = lot.happens(15)
+        if device == nil {
+            return whenStarted(looks: lot.below(12)) { isSwap ? $0.swap(random) : $0.act(random) }
+        }
         soon(1_000...200_000, looks: lot.below(8)) { isSwap ? $0.swap(random) : $0.act(random) }
     }
 
@@ -147,15 +150,18 @@ extension SimMachine {
         )
     }
 
-    /// Whoever walks to a place makes the folders on the way known: those in packages, of which no scan tells.
+    /// Whoever walks to a place makes the folders on the way known: those in packages, of which no scan tells, and those to which a scan has not
+    /// come yet.
     private func lookUp(_ folder: InodeKey) {
-        guard let device, folder != SimDisk.key(SimDisk.root), device.folders.entry(folder) == nil else { return }
+        guard let device, !device.folders.contains(folder) else { return }
+        var places: [InodeKey: LocalPlace] = [:]
         disk.walk { _, place, number in
-            let key = SimDisk.key(number)
-            guard disk[number]?.kind == .folder, device.folders.entry(key) == nil else { return }
-            if (try? device.package(around: place.folder)) ?? nil != nil {
-                device.folders.insert(key, parent: place.folder, name: place.name)
-            }
+            if disk[number]?.kind == .folder { places[SimDisk.key(number)] = place }
+        }
+        var next = folder
+        while let place = places[next] {
+            device.folders.add(next, parent: place.folder, name: place.name)
+            next = place.folder
         }
     }
 

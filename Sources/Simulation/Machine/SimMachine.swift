@@ -112,7 +112,14 @@ final class SimMachine {
     private var intents: [Intent] = []
     private var intentCount = 0
 
-    /// While a pass looks, or else within that time.
+    /// What programs do as soon as the mount is there: while the engine looks what has changed, or soon after.
+    private var beginnings: [(looks: Int, act: (SimMachine) -> Void)] = []
+
+    func whenStarted(looks: Int, _ act: @escaping (SimMachine) -> Void) {
+        if beginnings.count < 4 { beginnings.append((looks, act)) }
+    }
+
+    /// While a pass or a scan looks, or else within that time.
     func soon(_ time: ClosedRange<Int>, looks: Int, _ act: @escaping (SimMachine) -> Void) {
         intentCount += 1
         let intent = Intent(number: intentCount, looks: looks, act: act)
@@ -123,7 +130,7 @@ final class SimMachine {
         }
     }
 
-    /// A pass is about to look at a place.
+    /// A pass or a scan is about to look at a place.
     func actMeanwhile() {
         guard !intents.isEmpty else { return }
         for index in intents.indices { intents[index].looks -= 1 }
@@ -144,6 +151,9 @@ final class SimMachine {
         let device = SimDevice(machine: self)
         self.device = device
         devices.append(device)
+        let acts = beginnings
+        beginnings = []
+        for (looks, act) in acts { soon(1_000...20_000, looks: looks, act) }
         device.start()
     }
 

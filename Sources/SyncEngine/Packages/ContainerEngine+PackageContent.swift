@@ -18,13 +18,7 @@ extension ContainerEngine {
             let folder = try replica.tree.openFolder(key: place.folder)
             let opened = try replica.tree.openAny(in: folder.raw, place.name)
             let tree = try PackageTree(folder: opened.raw)
-            // By these the driver finds what lies deeper.
-            var keys: [ItemPath: InodeKey] = [.root: tree.state.key]
-            for entry in tree.entries where entry.state.kind == .folder {
-                guard let parent = keys[entry.element.path.parent], let name = entry.element.path.last else { continue }
-                keys[entry.element.path] = entry.state.key
-                replica.folders.insert(entry.state.key, parent: parent, name: name)
-            }
+            tree.noteFolders(in: replica.folders)
             return tree
         }
     }

@@ -104,6 +104,7 @@ final class PackageTable: Sendable {
         }
         guard try InodeKey(descriptor: descriptor.raw) == folder.key else { throw Errno.stale }
         let tree = try PackageTree(folder: descriptor.raw, root: folder)
+        tree.noteFolders(in: replica.folders)
         files(tree.entries.lazy.filter { $0.state.kind == .file }.map(\.state.key))
         return tree.state
     }

@@ -24,14 +24,19 @@ package final class FolderIndex: Sendable {
         entries.withLock { $0[key] = Entry(parent: parent, name: name) }
     }
 
+    /// Adds a folder that was found, unless it is known: then it may have moved since it was looked at.
+    package func add(_ key: InodeKey, parent: InodeKey, name: Name) {
+        guard key != root else { return }
+        entries.withLock { entries in
+            if entries[key] == nil { entries[key] = Entry(parent: parent, name: name) }
+        }
+    }
+
     /// A folder has moved; what lies below moves with it.
     package func move(_ key: InodeKey, parent: InodeKey, name: Name) { insert(key, parent: parent, name: name) }
 
     /// A folder is gone. What was below it has no path from now on.
     package func remove(_ key: InodeKey) { entries.withLock { _ = $0.removeValue(forKey: key) } }
-
-    /// Forgets all but the root, before a scan.
-    package func removeAll() { entries.withLock { $0.removeAll() } }
 
     package func contains(_ key: InodeKey) -> Bool { key == root || entries.withLock { $0[key] != nil } }
 
