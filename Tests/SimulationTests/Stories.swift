@@ -595,6 +595,20 @@ extension Story {
             steps: [0, 1, 4, 5, 7, 9, 16, 17, 20, 22, 25, 30, 48, 49, 51, 53, 54],
             moreFaults: [.cases, .races]
         ),
+        // A folder that a program removed while the scan at the start read others was asked for its names again and again.
+        Story(seed: 98_600_001_867, steps: [0, 1, 3, 4, 10, 11, 47], moreFaults: [.races, .serverBackups]),
+        // One that was renamed then, to where the scan had been, was not looked into.
+        Story(
+            seed: 98_600_004_800,
+            steps: [1, 5, 6, 7, 8, 11, 13, 14, 21, 22, 25, 26, 27, 29, 30, 32, 33, 36, 37, 39, 42, 45, 52],
+            moreFaults: [.links, .races]
+        ),
+        // What waited for a placeholder that an apply had replaced waited on.
+        Story(
+            seed: 98_500_002_558,
+            steps: [3, 6, 7, 12, 13, 15, 19, 20, 22, 23, 26, 28, 29, 41, 42, 43, 44, 45, 47, 48, 61, 62, 63, 64, 65],
+            moreFaults: [.races, .serverBackups]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -23,6 +23,8 @@ package final class Candidate {
     var adoptedAs: ItemID?
     /// It stays here because of a `.ubiquityignore`, unless it is the very item that the cloud has under its name.
     var isIgnored = false
+    /// In the cloud it has left its name, and has no other yet.
+    var isOnItsWay = false
     /// Something ignored has its name here: the cloud is told of a second one, and only then it comes.
     var givesWay = false
     /// What is to be done in the backing tree, in order.

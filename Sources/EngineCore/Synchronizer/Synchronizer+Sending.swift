@@ -55,7 +55,7 @@ extension Synchronizer {
         var batch: [Prepared] = []
         var operations = 0
         var bytes = 0
-        for send in inOrder(admitted) {
+        for send in steppingAside(inOrder(admitted)) {
             guard let prepared = try prepare(send, pass) else {
                 // Whatever it was that is not here any more shows when it is looked at again.
                 if send.candidate.verdict == nil { send.candidate.verdict = .again }
@@ -93,6 +93,50 @@ extension Synchronizer {
             }
             return left.offset < right.offset
         }.map(\.send)
+    }
+
+    /// Names that wait for each other: whatever has been refused its name since that is another's which is on the move as well, leaves its own
+    /// first and gets the new one last. All of that is one commit, so that nobody ever sees the name between. If they do not meet in one,
+    /// since one of them is long being read, it leaves its name alone.
+    private func steppingAside(_ sends: [PlannedSend]) -> [PlannedSend] {
+        guard !crossings.isEmpty else { return sends }
+        var first: [PlannedSend] = []
+        var rest: [PlannedSend] = []
+        var last: [PlannedSend] = []
+        for send in sends {
+            guard crossings[send.candidate.id] != nil, let name = TransitionalName.of(send.candidate.id),
+                let (step, afterwards) = steps(of: send, by: name)
+            else {
+                rest.append(send)
+                continue
+            }
+            first.append(PlannedSend(candidate: send.candidate, actions: [step]))
+            if !leavesAlone(send.candidate) {
+                last.append(PlannedSend(candidate: send.candidate, actions: afterwards))
+            }
+        }
+        return first + rest + last
+    }
+
+    private func leavesAlone(_ candidate: Candidate) -> Bool { crossings[candidate.id, default: 0] > 5 }
+
+    private func steps(of send: PlannedSend, by name: Name) -> (Send, [Send])? {
+        guard let found = send.candidate.found, !send.candidate.givesWay, !send.isAnnouncement else { return nil }
+        let target = Place(parent: found.parent, name: found.place.name)
+        for action in send.actions {
+            switch action {
+            case .move(let place):
+                // Where it is, unless that folder waits for it to get out.
+                let parent = send.candidate.remote?.place.parent ?? place.parent
+                let between = Place(parent: isHere(folder: parent) ? parent : place.parent, name: name)
+                return (.move(between), send.actions)
+            case .create where send.candidate.remote?.isAnnounced == true:
+                // It is announced in the folder whose name it has by now, and that cannot go before it.
+                return (.create, [.move(target)])
+            case .create, .edit, .attributes, .delete, .revive: continue
+            }
+        }
+        return nil
     }
 
     func isDeletion(_ send: PlannedSend) -> Bool {
@@ -141,11 +185,10 @@ extension Synchronizer {
         switch send {
         case .create:
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
-            var place = Place(parent: found.parent, name: found.place.name)
-            if crossings[candidate.id, default: 0] > 3, candidate.remote?.isAnnounced == true,
+            var place = placeToSend(found, candidate)
+            if crossings[candidate.id] != nil, candidate.remote?.isAnnounced == true,
                 let name = TransitionalName.of(candidate.id)
             {
-                // It is announced in the folder whose name it has by now, and that cannot go before it.
                 place.name = name
             }
             device.beginCreating(found.state.key, candidate.id)
@@ -169,12 +212,7 @@ extension Synchronizer {
                 manifest: manifest,
                 edited: tracker.editedAt[found.place] ?? found.state.changed
             )
-        case .move(var place):
-            if crossings[candidate.id, default: 0] > 3, let name = TransitionalName.of(candidate.id) {
-                // Out of the way, where it is, unless that folder waits for it to get out.
-                let parent = candidate.remote?.place.parent ?? place.parent
-                place = Place(parent: isHere(folder: parent) ? parent : place.parent, name: name)
-            }
+        case .move(let place):
             return .move(to: place)
         case .attributes(let changes):
             return .setAttributes(modified: changes.modified, mode: changes.mode, extended: changes.extended)
@@ -182,8 +220,16 @@ extension Synchronizer {
             return .delete(base: base, conflicts: candidate.remote?.conflicts.map(\.revision) ?? [])
         case .revive:
             guard let found = candidate.found else { return nil }
-            return .revive(place: Place(parent: found.parent, name: found.place.name), attributes: found.attributes)
+            return .revive(place: placeToSend(found, candidate), attributes: found.attributes)
         }
+    }
+
+    /// What others have deleted while it made room here for another, and comes back with what was written to it meanwhile, has its own name.
+    private func placeToSend(_ found: Candidate.Found, _ candidate: Candidate) -> Place {
+        let place = Place(parent: found.parent, name: found.place.name)
+        guard TransitionalName.item(of: place.name) == candidate.id else { return place }
+        let known = [candidate.remote?.place.name, candidate.synced?.place.name].compactMap { $0 }
+        return Place(parent: place.parent, name: known.first { !TransitionalName.matches($0) } ?? place.name)
     }
 
     private func contentToSend(_ candidate: Candidate) -> (ItemContent, Manifest)? {
@@ -363,6 +409,11 @@ extension Synchronizer {
     }
 
     private func nameTaken(by rival: ItemID, _ operation: ItemOperation, _ candidate: Candidate, _ pass: Pass) throws {
+        if candidate.isOnItsWay {
+            // It is back where it was.
+            candidate.isOnItsWay = false
+            candidate.verdict = nil
+        }
         if candidate.givesWay {
             // Others were quicker: then it is the next one.
             candidate.verdict = .later(.milliseconds(50))
@@ -442,7 +493,7 @@ extension Synchronizer {
         switch operation.action {
         case .create(let place, let content, let attributes, _, _):
             row.place = place
-            if crossings.removeValue(forKey: candidate.id) ?? 0 > 3 { candidate.verdict = .later(.milliseconds(50)) }
+            noteName(place.name, candidate)
             row.content = agreedContent(content, remote)
             row.attributes = attributes
             if found.state.kind == .folder, tracker.moves[found.state.key] != nil {
@@ -454,9 +505,9 @@ extension Synchronizer {
             row.content = agreedContent(content, remote)
             row.attributes = attributes
         case .move(let place):
-            row.place = place
-            // From the name on the way it goes on at once.
-            if crossings.removeValue(forKey: candidate.id) ?? 0 > 3 { candidate.verdict = .later(.milliseconds(50)) }
+            // Until it has the name that follows, nothing else is agreed on.
+            if !TransitionalName.matches(place.name) || leavesAlone(candidate) { row.place = place }
+            noteName(place.name, candidate)
         case .setAttributes(let modified, let mode, let extended):
             if let modified { row.attributes.modified = modified }
             if let mode { row.attributes.mode = mode }
@@ -479,6 +530,19 @@ extension Synchronizer {
             tracker.sending[candidate.id] = nil
             tracker.refusedRevisions.remove(candidate.id)
             pass.changes.answered.append(candidate.id)
+        }
+    }
+
+    /// From the name on the way it goes on at once, if not in the same commit.
+    private func noteName(_ name: Name, _ candidate: Candidate) {
+        if TransitionalName.matches(name) {
+            candidate.isOnItsWay = !leavesAlone(candidate)
+            if !candidate.isOnItsWay { crossings[candidate.id] = nil }
+            candidate.verdict = .later(.milliseconds(50))
+        } else {
+            crossings[candidate.id] = nil
+            if candidate.isOnItsWay { candidate.verdict = .sent }
+            candidate.isOnItsWay = false
         }
     }
 

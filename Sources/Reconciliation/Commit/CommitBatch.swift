@@ -32,6 +32,8 @@ package struct CommitBatch {
     package private(set) var log: [LogEntry] = []
     private let context: CommitContext
     private var dependencies = BatchDependencies()
+    /// Where items were that have left their names in this batch for others to get them, and have no new ones yet.
+    private var steppedAside: [ItemID: Place] = [:]
     private var counter: UInt64
     /// Of the answers so far, about as long as they are on the wire.
     private var answered = 0
@@ -54,6 +56,7 @@ package struct CommitBatch {
         case .operation(let operation):
             let isBlocked = answered > Self.answerBytes || dependencies.isBlocked(operation)
             let outcome = isBlocked ? .skipped : try commit(operation, in: &store)
+            if !steppedAside.isEmpty { try settle(operation, outcome, in: &store) }
             answered += outcome.byteCount
             dependencies.record(operation.item, outcome)
             return outcome
@@ -69,7 +72,14 @@ package struct CommitBatch {
             guard let item = try store.item(operation.item) else { return .noSuchItem }
             return .committed(item)
         }
-        switch try decide(operation, store) {
+        let decision = try decide(operation, store)
+        if case .move(let place) = operation.action, case .change = decision,
+            TransitionalName.item(of: place.name) == operation.item, let item = try store.item(operation.item),
+            !TransitionalName.matches(item.place.name)
+        {
+            steppedAside[item.id] = item.place
+        }
+        switch decision {
         case .answer(let outcome):
             // An operation that found nothing to change was done too, and must not do more when it is repeated later.
             if case .committed = outcome { try store.remember(operation.id) }
@@ -82,6 +92,41 @@ package struct CommitBatch {
             log.append(LogEntry(position: counter, item: change.item.id, operation: operation.id))
             return .committed(change.item)
         }
+    }
+
+    /// An item that has left its name and does not get the one that it was to get goes back, under the next free name if its own is taken:
+    /// nobody else knows where it belongs.
+    private mutating func settle<Store: CommitStore>(
+        _ operation: ItemOperation,
+        _ outcome: OperationOutcome,
+        in store: inout Store
+    ) throws(Store.Failure) {
+        guard case .move(let place) = operation.action, TransitionalName.item(of: place.name) != operation.item,
+            let former = steppedAside.removeValue(forKey: operation.item)
+        else { return }
+        if case .committed = outcome { return }
+        guard var item = try store.item(operation.item), !item.isDeleted, TransitionalName.matches(item.place.name),
+            let back = try freePlace(former, for: item, store)
+        else { return }
+        counter += 1
+        item.place = back
+        item.position = counter
+        try store.write(CommitChange(item: item), context)
+        log.append(LogEntry(position: counter, item: item.id, operation: operation.id))
+    }
+
+    /// `nil` if its folder is none any more, or lies in the item.
+    private func freePlace<Store: CommitStore>(
+        _ wanted: Place,
+        for item: RemoteItem,
+        _ store: Store
+    ) throws(Store.Failure) -> Place? {
+        let rules = CommitRules(view: store, context: context)
+        guard let place = try rules.freePlace(wanted, for: item.id), try rules.refusal(of: place, for: item) == nil
+        else {
+            return nil
+        }
+        return place
     }
 
     /// By itself, so that the rules' copy of the store is gone before anything is written: a store of dictionaries would be copied.

@@ -162,6 +162,56 @@ import UbiquityModel
         #expect(try await test.catalog.deleted(test.scope, since: time(0), after: nil, limit: 10).items.isEmpty)
     }
 
+    private func move(_ item: ItemID, _ name: Name, in parent: ItemID = .root) -> ItemOperation {
+        ItemOperation(id: .random(), item: item, action: .move(to: Place(parent: parent, name: name)))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `names are swapped in one commit, and nobody is told of the one between`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let (one, other) = (try folder("a"), try folder("b"))
+        let before = try await test.commit([one, other]).position
+        let between = try #require(TransitionalName.of(one.item))
+        let swap = [move(one.item, between), move(other.item, try Name("a")), move(one.item, try Name("b"))]
+        let outcomes = try await test.commit(swap).outcomes
+        #expect(outcomes.map(\.item?.place.name) == [between, try Name("a"), try Name("b")])
+        let told = try await test.catalog.changes(test.scope, since: before, limit: 10).entries
+        #expect(told.map(\.item.id) == [other.item, one.item])
+        #expect(told.map(\.item.place.name) == [try Name("a"), try Name("b")])
+        // The answer was lost.
+        #expect(!(try await test.commit(swap).isChanged))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `who has stepped aside and does not get the name that follows is back where it was`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let (one, other, third) = (try folder("a"), try folder("b"), try folder("c"))
+        let inner = try folder("x", in: one.item)
+        _ = try await test.commit([one, other, third, inner])
+        let between = try #require(TransitionalName.of(one.item))
+        func name(of item: ItemID) async throws -> String? {
+            try await test.listing().first { $0.id == item }?.place.name.description
+        }
+        let taken = try await test.commit([move(one.item, between), move(one.item, try Name("b"))])
+        #expect(taken.outcomes.last == .nameTaken(by: other.item))
+        #expect(try await name(of: one.item) == "a")
+        let circle = try await test.commit([move(one.item, between), move(one.item, try Name("y"), in: inner.item)])
+        #expect(circle.outcomes.last == .cycle)
+        #expect(try await name(of: one.item) == "a")
+        // Another has got its name by then.
+        let late = try await test.commit([
+            move(one.item, between), move(third.item, try Name("a")), move(one.item, try Name("b")),
+        ])
+        #expect(late.outcomes.last == .nameTaken(by: other.item))
+        #expect(try await name(of: one.item) == "a 2")
+        #expect(try await name(of: third.item) == "a")
+        // One that says nothing of another name stays: it may follow later.
+        _ = try await test.commit([move(one.item, between)])
+        #expect(try await name(of: one.item) == between.description)
+    }
+
     @Test(arguments: Backend.allCases)
     func `structure: taken names, missing folders, cycles, folders that are not empty`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)

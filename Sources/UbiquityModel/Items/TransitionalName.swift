@@ -1,8 +1,7 @@
-package import UbiquityModel
-
 /// The name of an item that makes room for another while names are swapped, here or in the cloud. It is never taken for a name that
 /// somebody has given: whoever finds an item under it moves it on to where it belongs. It says which item that is, so that neither another
-/// one that has its old name by now, nor a restart, makes it a new one.
+/// one that has its old name by now, nor a restart, makes it a new one. The server takes it back from whoever does not get the name that was to
+/// follow in the same commit.
 package enum TransitionalName {
     private static let prefix = Array(".ubiquity-moving-".utf8)
 
