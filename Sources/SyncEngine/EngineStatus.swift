@@ -74,6 +74,8 @@ package struct ItemStatus: Sendable {
     package var isPinned: Bool
     package var error: String?
     package var reason: String?
+    /// The device that has told of it, and has not sent its content yet; `nil` if the content is in the cloud, or is to be sent from here.
+    package var awaitedFrom: String?
 }
 
 package struct TransferStatus: Sendable {

@@ -50,6 +50,9 @@ extension MountTests {
                 try eventually("B has been told of it") { b.exists("big.bin") }
                 kill(try a.servicePID(), SIGSTOP)
                 let path = b.path("big.bin")
+                let status = try b.status(of: "big.bin")
+                #expect(status["uploaded"]?.isTrue == false && status["percent-uploaded"]?.integer == 0, "\(status)")
+                #expect(status["reason"]?.string == "not yet uploaded by \(author)")
 
                 // At once, as below: whoever waits gets another error.
                 for flags in [O_RDONLY, O_RDWR] { #expect(Files.readFailure(path, flags | O_NONBLOCK) == EAGAIN) }

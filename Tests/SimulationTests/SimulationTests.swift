@@ -43,7 +43,9 @@ import Testing
     @Test func `everything that can happen does`() {
         var counts: [SimCounter: Int] = [:]
         for seed: UInt64 in 1...60 { counts.merge(Simulation.run(seed: seed).counts) { $0 + $1 } }
-        for rare: SimFault in [.serverBackups, .failingDisks, .packages, .cases, .races, .links] {
+        for rare: SimFault in [
+            .serverBackups, .failingDisks, .packages, .cases, .races, .links, .lateWords,
+        ] {
             let settings = SimSettings(faults: [rare])
             for seed: UInt64 in 1...20 {
                 counts.merge(Simulation.run(seed: seed, settings: settings).counts) { $0 + $1 }

@@ -603,6 +603,14 @@ extension Story {
             steps: [1, 5, 6, 7, 8, 11, 13, 14, 21, 22, 25, 26, 27, 29, 30, 32, 33, 36, 37, 39, 42, 45, 52],
             moreFaults: [.links, .races]
         ),
+        // Two were swapped, and one of them could not go where it was to: it kept the name on the way.
+        Story(seed: 98_800_026_257, steps: [1, 2, 4, 6, 8, 14]),
+        // One was deleted elsewhere and written to here while it made room: it came back under the name on the way.
+        Story(
+            seed: 98_700_025_110,
+            steps: [0, 5, 12, 14, 19, 23, 24, 27, 29, 30, 31, 32, 36, 38, 40, 42, 45, 46, 48],
+            moreFaults: [.links]
+        ),
         // What waited for a placeholder that an apply had replaced waited on.
         Story(
             seed: 98_500_002_558,
@@ -615,6 +623,6 @@ extension Story {
         .tornWrites, .revocations, .clones, .kills, .cuts, .backups, .requests, .answers,
     ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([
-        .serverBackups, .rules, .packages, .cases, .races, .links,
+        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords,
     ])
 }

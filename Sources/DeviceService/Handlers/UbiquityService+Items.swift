@@ -58,7 +58,8 @@ extension UbiquityService {
             revision: item.revision?.description,
             isPinned: item.isPinned,
             error: item.error,
-            reason: item.reason
+            reason: item.reason ?? item.awaitedFrom.map { "not yet uploaded by \($0)" },
+            isAwaited: item.awaitedFrom != nil
         )
     }
 

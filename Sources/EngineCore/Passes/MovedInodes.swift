@@ -6,6 +6,8 @@ package struct MovedInodes {
     /// In the order in which they came. Nearly always one; several, when one was renamed over another.
     private var keys: [LocalPlace: [InodeKey]] = [:]
 
+    package var isEmpty: Bool { places.isEmpty }
+
     package subscript(key: InodeKey) -> LocalPlace? {
         get { places[key] }
         set {

@@ -20,6 +20,7 @@ extension Synchronizer {
             var decided: (sends: [PlannedSend], transfers: [Candidate]) = ([], [])
             device.askingTogether { decided = tracker.decide(pass) }
             tellWhatIsNowhere(pass)
+            lookIntoSuccessors(pass)
             for candidate in decided.transfers { beginTransfer(candidate) }
             try await send(decided.sends, pass)
             await apply(pass)

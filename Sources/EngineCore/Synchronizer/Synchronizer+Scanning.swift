@@ -46,6 +46,19 @@ extension Synchronizer {
         return isComplete
     }
 
+    /// A program has moved a folder to where another item's was, as which it goes on: after a backup was restored, both are known by their names
+    /// only. What lies in it was another's.
+    func lookIntoSuccessors(_ pass: Pass) {
+        guard !tracker.moves.isEmpty else { return }
+        for candidate in pass.all where candidate.verdict == .done {
+            guard let state = candidate.found?.state, state.kind == .folder, tracker.moves[state.key] != nil,
+                let former = candidate.synced?.local?.key, former != state.key
+            else { continue }
+            foldersToScan.insert(state.key)
+            candidate.verdict = .again
+        }
+    }
+
     /// The root is at no place: it is work of its own.
     func lookIntoRoot() -> Verdict {
         guard foldersToScan.contains(device.rootKey) else { return .done }

@@ -97,16 +97,14 @@ extension Synchronizer {
 
     /// Names that wait for each other: whatever has been refused its name since that is another's which is on the move as well, leaves its own
     /// first and gets the new one last. All of that is one commit, so that nobody ever sees the name between. If they do not meet in one,
-    /// since one of them is long being read, it leaves its name alone.
+    /// since one of them is long being read, it leaves its name alone, for one that it could keep.
     private func steppingAside(_ sends: [PlannedSend]) -> [PlannedSend] {
         guard !crossings.isEmpty else { return sends }
         var first: [PlannedSend] = []
         var rest: [PlannedSend] = []
         var last: [PlannedSend] = []
         for send in sends {
-            guard crossings[send.candidate.id] != nil, let name = TransitionalName.of(send.candidate.id),
-                let (step, afterwards) = steps(of: send, by: name)
-            else {
+            guard crossings[send.candidate.id] != nil, let (step, afterwards) = steps(of: send) else {
                 rest.append(send)
                 continue
             }
@@ -120,16 +118,23 @@ extension Synchronizer {
 
     private func leavesAlone(_ candidate: Candidate) -> Bool { crossings[candidate.id, default: 0] > 5 }
 
-    private func steps(of send: PlannedSend, by name: Name) -> (Send, [Send])? {
+    /// What somebody who makes room is called until it has the name that it is to get.
+    private func nameBetween(_ candidate: Candidate, in parent: ItemID, _ wanted: Name) -> Name? {
+        guard leavesAlone(candidate) else { return TransitionalName.of(candidate.id) }
+        return tracker.folderKey(of: parent).flatMap { tracker.secondPlace(for: wanted, in: $0, parent) }?.name
+    }
+
+    private func steps(of send: PlannedSend) -> (Send, [Send])? {
         guard let found = send.candidate.found, !send.candidate.givesWay, !send.isAnnouncement else { return nil }
         let target = Place(parent: found.parent, name: found.place.name)
         for action in send.actions {
             switch action {
             case .move(let place):
                 // Where it is, unless that folder waits for it to get out.
-                let parent = send.candidate.remote?.place.parent ?? place.parent
-                let between = Place(parent: isHere(folder: parent) ? parent : place.parent, name: name)
-                return (.move(between), send.actions)
+                var parent = send.candidate.remote?.place.parent ?? place.parent
+                if !isHere(folder: parent) { parent = place.parent }
+                guard let name = nameBetween(send.candidate, in: parent, place.name) else { return nil }
+                return (.move(Place(parent: parent, name: name)), send.actions)
             case .create where send.candidate.remote?.isAnnounced == true:
                 // It is announced in the folder whose name it has by now, and that cannot go before it.
                 return (.create, [.move(target)])
@@ -187,7 +192,7 @@ extension Synchronizer {
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
             var place = placeToSend(found, candidate)
             if crossings[candidate.id] != nil, candidate.remote?.isAnnounced == true,
-                let name = TransitionalName.of(candidate.id)
+                let name = nameBetween(candidate, in: place.parent, place.name)
             {
                 place.name = name
             }
@@ -506,7 +511,7 @@ extension Synchronizer {
             row.attributes = attributes
         case .move(let place):
             // Until it has the name that follows, nothing else is agreed on.
-            if !TransitionalName.matches(place.name) || leavesAlone(candidate) { row.place = place }
+            if !TransitionalName.matches(place.name) { row.place = place }
             noteName(place.name, candidate)
         case .setAttributes(let modified, let mode, let extended):
             if let modified { row.attributes.modified = modified }
@@ -536,8 +541,7 @@ extension Synchronizer {
     /// From the name on the way it goes on at once, if not in the same commit.
     private func noteName(_ name: Name, _ candidate: Candidate) {
         if TransitionalName.matches(name) {
-            candidate.isOnItsWay = !leavesAlone(candidate)
-            if !candidate.isOnItsWay { crossings[candidate.id] = nil }
+            candidate.isOnItsWay = true
             candidate.verdict = .later(.milliseconds(50))
         } else {
             crossings[candidate.id] = nil

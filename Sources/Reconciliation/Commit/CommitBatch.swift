@@ -73,9 +73,9 @@ package struct CommitBatch {
             return .committed(item)
         }
         let decision = try decide(operation, store)
-        if case .move(let place) = operation.action, case .change = decision,
+        if case .change = decision, let place = operation.action.place,
             TransitionalName.item(of: place.name) == operation.item, let item = try store.item(operation.item),
-            !TransitionalName.matches(item.place.name)
+            !item.isDeleted, !TransitionalName.matches(item.place.name)
         {
             steppedAside[item.id] = item.place
         }
@@ -135,6 +135,16 @@ package struct CommitBatch {
         _ store: Store
     ) throws(Store.Failure) -> CommitDecision {
         try CommitRules(view: store, context: context).decide(operation)
+    }
+}
+
+extension ItemOperation.Action {
+    /// Where an item that may be there already is to be.
+    fileprivate var place: Place? {
+        switch self {
+        case .move(let place), .create(let place, _, _, _, _): place
+        case .announce, .edit, .setAttributes, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
+        }
     }
 }
 

@@ -11,7 +11,7 @@ extension SimDevice: EngineDevice {
 
     func noteChanges() -> Bool {
         drain()
-        return true
+        return !machine.isMoving
     }
 
     /// A dead process writes nothing, and nobody to a full disk.

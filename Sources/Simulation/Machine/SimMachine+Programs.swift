@@ -136,18 +136,17 @@ extension SimMachine {
     ) {
         lookUp(place.folder)
         if let from { lookUp(from.folder) }
-        device?.report(
-            LocalChange(
-                aspects: aspects,
-                parent: place.folder,
-                name: place.name,
-                key: SimDisk.key(number),
-                movedFrom: from.map { ($0.folder, $0.name) },
-                replaced: replaced.map(SimDisk.key),
-                mayHaveOtherNames: false,
-                isFolder: disk[number]?.kind == .folder
-            )
+        let change = LocalChange(
+            aspects: aspects,
+            parent: place.folder,
+            name: place.name,
+            key: SimDisk.key(number),
+            movedFrom: from.map { ($0.folder, $0.name) },
+            replaced: replaced.map(SimDisk.key),
+            mayHaveOtherNames: false,
+            isFolder: disk[number]?.kind == .folder
         )
+        if from != nil { tellOfMove(change) } else { tell(change) }
     }
 
     /// Whoever walks to a place makes the folders on the way known: those in packages, of which no scan tells, and those to which a scan has not
@@ -326,7 +325,7 @@ extension SimMachine {
         let isFolder = disk[item.number]?.kind == .folder
         disk.unlink(item.place, timeOfDay)
         if isFolder { device.folders.remove(SimDisk.key(item.number)) }
-        device.report(
+        tell(
             LocalChange(
                 aspects: .entry,
                 parent: item.place.folder,

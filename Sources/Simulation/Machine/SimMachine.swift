@@ -140,6 +140,31 @@ final class SimMachine {
         }
     }
 
+    // MARK: What the driver tells
+
+    /// A rename that has been done, and of which the driver is about to tell.
+    private var untold: LocalChange?
+    var isMoving: Bool { untold != nil }
+
+    func tell(_ change: LocalChange) {
+        tellOfLastMove()
+        device?.report(change)
+    }
+
+    func tellOfMove(_ change: LocalChange) {
+        tellOfLastMove()
+        guard world.settings.has(.lateWords), device != nil else { return tell(change) }
+        world.count(.lateWords)
+        untold = change
+        soon(20...800, looks: world.random.below(4)) { $0.tellOfLastMove() }
+    }
+
+    private func tellOfLastMove() {
+        guard let change = untold else { return }
+        untold = nil
+        device?.report(change)
+    }
+
     // MARK: Life
 
     func start() {
@@ -163,6 +188,7 @@ final class SimMachine {
         startsAgain = false
         world.note("\(name) is killed")
         device.isDead = true
+        untold = nil
         device.synchronizer.isStopping = true
         self.device = nil
         // Its programs' descriptors are dead with the mount; and nobody publishes what was staged.

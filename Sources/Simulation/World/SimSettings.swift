@@ -46,6 +46,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case races
     /// Programs give links other targets.
     case links
+    /// The driver tells of a rename a moment after it has been done, having said that it is about to.
+    case lateWords
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -73,6 +75,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .cases: .twinsRefused
         case .races: .races
         case .links: .relinks
+        case .lateWords: .lateWords
         }
     }
 }
@@ -120,6 +123,7 @@ package struct SimSettings: Sendable {
         for fault in Self.seldom where random.happens(10) { settings.moreFaults.insert(fault) }
         if random.happens(30) { settings.moreFaults.insert(.races) }
         if random.happens(20) { settings.moreFaults.insert(.links) }
+        if random.happens(20) { settings.moreFaults.insert(.lateWords) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))

@@ -151,8 +151,16 @@ extension ContainerEngine {
             revision: remote.content.revision,
             isPinned: isPinned(remote),
             error: problems[remote.id].map { said($0.reason, [.item(remote.id)]) },
-            reason: nil
+            reason: nil,
+            awaitedFrom: awaitedFrom(remote)
         )
+    }
+
+    private func awaitedFrom(_ remote: RemoteItem?) -> String? {
+        guard let remote, remote.isAnnounced, !remote.isDeleted, remote.author != tracker.view.deviceName else {
+            return nil
+        }
+        return remote.author
     }
 
     /// A folder's items at all depths, itself first, as far as they are here.
@@ -254,7 +262,8 @@ extension ContainerEngine {
             revision: revision,
             isPinned: item.row.map { isPinned($0) } ?? false,
             error: problem(of: item),
-            reason: reason
+            reason: reason,
+            awaitedFrom: awaitedFrom(item.remote)
         )
     }
 

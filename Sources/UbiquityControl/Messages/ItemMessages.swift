@@ -22,6 +22,8 @@ package struct ItemReport: Codable, Sendable {
     package var error: String?
     /// Why it is not sent.
     package var reason: String?
+    /// Another device has told of it, and has not sent its content yet.
+    package var isAwaited: Bool
 
     package init(
         path: ControlPath,
@@ -34,7 +36,8 @@ package struct ItemReport: Codable, Sendable {
         revision: String?,
         isPinned: Bool,
         error: String?,
-        reason: String?
+        reason: String?,
+        isAwaited: Bool
     ) {
         self.path = path
         self.kind = kind
@@ -47,6 +50,7 @@ package struct ItemReport: Codable, Sendable {
         self.isPinned = isPinned
         self.error = error
         self.reason = reason
+        self.isAwaited = isAwaited
     }
 }
 
