@@ -40,6 +40,7 @@ package actor ContainerEngine {
     nonisolated let contentWatch = ContentWatch()
     nonisolated let populator: Populator
     nonisolated let listing: FirstListing
+    nonisolated let ownMount = OwnMount()
     /// Answers of the first listing that are not written down yet.
     var listingInbox: [ListingAnswer] = []
     var isWritingListing = false
@@ -257,6 +258,8 @@ package actor ContainerEngine {
             logger.warning("the stop is not marked as clean", metadata: ["why": "\(error)"])
         }
         listing.setObstacle(.networkDown)
+        let ownMount = ownMount
+        _ = try? await BlockingPool.shared.run { ownMount.end() }
         host.attach(nil)
         relay.engine.withLock { $0 = nil }
         for waiter in settledWaiters.values { waiter.resume() }

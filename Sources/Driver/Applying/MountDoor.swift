@@ -1,7 +1,7 @@
 import CLinux
 import Dispatch
 import Synchronization
-import SystemPackage
+package import SystemPackage
 
 /// A thread for system calls on the service's own mount, with a table of descriptors of its own.
 ///
@@ -9,9 +9,13 @@ import SystemPackage
 /// the connection is closed. If a thread that shares the service's descriptors waits so while the service is killed, it keeps the
 /// connection open for which it waits: the mount and all who wait on it would hang for ever (seen, by `kill -9`). This thread has
 /// nothing but what it opened through the mount itself.
-final class MountDoor: Sendable {
+package final class MountDoor: Sendable {
     private let jobs = Mailbox<@Sendable () -> Void>()
     private let thread = Mutex<DriverThread?>(nil)
+
+    package init() {}
+
+    package func open() throws(Errno) { try open { _, _ in } }
 
     /// - Parameter announce: is told the thread's number, before its first system call and after its last.
     func open(_ announce: @escaping @Sendable (_ thread: Int32, _ isOpen: Bool) -> Void) throws(Errno) {
@@ -29,7 +33,8 @@ final class MountDoor: Sendable {
         started.wait()
     }
 
-    func run<Value: Sendable>(_ body: @escaping @Sendable () throws(Errno) -> Value) -> Result<Value, Errno> {
+    /// Blocks until `body` has run. What it opens is known in this thread only.
+    package func run<Value: Sendable>(_ body: @escaping @Sendable () throws(Errno) -> Value) -> Result<Value, Errno> {
         let result = Mutex<Result<Value, Errno>>(.failure(.notConnected))
         let done = DispatchSemaphore(value: 0)
         let isTaken = jobs.push {
@@ -42,7 +47,11 @@ final class MountDoor: Sendable {
         return result.withLock { $0 }
     }
 
-    func close() {
+    /// Does not wait. What is given after the end is dropped.
+    package func submit(_ body: @escaping @Sendable () -> Void) { _ = jobs.push(body) }
+
+    /// Ends the thread, once it has done what it was given. The mount must still answer.
+    package func close() {
         jobs.close()
         let ending = thread.withLock { thread in
             defer { thread = nil }

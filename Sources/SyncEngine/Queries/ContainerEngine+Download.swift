@@ -118,22 +118,20 @@ extension ContainerEngine {
     func bringHere(_ place: LocalPlace) async -> FillError? {
         if (try? observe(place))??.kind == .package { return await bringPackageHere(place) }
         guard let mount, let path = path(of: place) else { return .system(.stale) }
-        let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes
-        let opened = try? await BlockingPool.shared.run { () -> Int32 in
-            let raw = (full + [0]).withUnsafeBufferPointer { bytes in
-                bytes.withMemoryRebound(to: CChar.self) { text in
-                    // The buffer holds at least the final NUL, so it has a base address.
-                    text.baseAddress.map { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) } ?? -1
-                }
-            }
-            return raw >= 0 ? raw : -errno
+        let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes + [0]
+        let opened = try? await BlockingPool.shared.run { [ownMount] in
+            ownMount.open(full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, for: .fetching)
         }
+        switch opened {
         // The disk has a renamed file a moment before the kernel shows it in the mount: worth trying again.
-        if opened == -ENOENT { return .system(.stale) }
-        guard let opened, opened >= 0 else { return .system(Errno(rawValue: -(opened ?? -EIO))) }
-        defer { close(opened) }
-        guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key)
-        else { return nil }
-        return await host.filler.fetchWhole(file)
+        case .failure(.noSuchFileOrDirectory): return .system(.stale)
+        case .failure(let error): return .system(error)
+        case nil: return .system(.ioError)
+        case .success(let opened):
+            defer { opened.close() }
+            guard let state = (try? observe(place)) ?? nil, state.isDataless, let file = host.filler.openFile(state.key)
+            else { return nil }
+            return await host.filler.fetchWhole(file)
+        }
     }
 }

@@ -155,19 +155,19 @@ extension ContainerEngine {
     ) async throws(EngineError) {
         guard let mount else { throw .failed("not mounted") }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + folder.appending(name).bytes + [0]
-        let status = try? await BlockingPool.shared.run { () -> Int32 in
-            let made = full.withUnsafeBufferPointer { bytes in
-                bytes.withMemoryRebound(to: CChar.self) { text in
-                    // The buffer holds at least the final NUL, so it has a base address.
-                    text.baseAddress.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644) } ?? -1
+        let status = try? await BlockingPool.shared.run { [ownMount] () -> Int32 in
+            switch ownMount.open(full, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644, for: .writing) {
+            case .failure(let error): return error.rawValue
+            case .success(let output):
+                defer { output.close() }
+                // Nobody takes a part of it for all.
+                if let error = Self.copy(from: source.descriptor, to: output) {
+                    ownMount.unlink(full)
+                    return error.rawValue
                 }
+                _ = output.run { looks.apply(to: $0) }
+                return 0
             }
-            guard made >= 0 else { return errno }
-            let output = OwnedDescriptor(made)
-            let failure = Self.copy(from: source.descriptor, to: output.raw)
-            // Nobody takes a part of it for all.
-            if failure == 0 { looks.apply(to: output.raw) } else { Self.remove(full) }
-            return failure
         }
         guard status == 0 else { throw .failed("\(name): cannot be written (\(status ?? EIO))") }
     }
@@ -199,30 +199,18 @@ extension ContainerEngine {
         return replica.folders.path(of: package?.folder ?? lastParent) ?? .root
     }
 
-    private static func remove(_ path: [UInt8]) {
-        path.withUnsafeBufferPointer { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { text in
-                if let address = text.baseAddress { _ = unlink(address) }
-            }
-        }
-    }
-
     /// All of it, whatever was read of it before.
-    private static func copy(from input: Int32, to output: Int32) -> Int32 {
-        guard lseek(input, 0, SEEK_SET) == 0 else { return errno }
-        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    private static func copy(from input: Int32, to output: OwnMountFile) -> Errno? {
+        guard lseek(input, 0, SEEK_SET) == 0 else { return Errno(rawValue: errno) }
         while true {
-            let count = buffer.withUnsafeMutableBytes { Glibc.read(input, $0.baseAddress, $0.count) }
-            if count == 0 { return fsync(output) == 0 ? 0 : errno }
-            if count < 0 { return errno }
-            var offset = 0
-            while offset < count {
-                let written = buffer.withUnsafeBytes {
-                    Glibc.write(output, $0.baseAddress.map { $0 + offset }, count - offset)
-                }
-                if written < 0 { return errno }
-                offset += written
+            var count = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, initialized in
+                count = Glibc.read(input, buffer.baseAddress, buffer.count)
+                initialized = max(0, count)
             }
+            if count < 0 { return Errno(rawValue: errno) }
+            if count == 0 { return output.synchronize() }
+            if let error = output.write(bytes) { return error }
         }
     }
 
