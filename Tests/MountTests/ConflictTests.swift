@@ -312,6 +312,28 @@ extension MountTests {
             }
         }
 
+        /// It writes through its own mount: a thread of it that waits there for its own answer must not keep the mount alive.
+        @Test func `a service that is killed while it keeps a version beside ends, and the mount with it`() async throws
+        {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let script = "head -c 60000000 /dev/urandom > f.txt"
+                try apart(a, b, onA: { try a.shell(script) }, onB: { try b.shell(script) })
+                let service = try a.servicePID()
+                let resolve = try a.start(["versions", "resolve", a.path("f.txt"), "--keep", "both"])
+                try eventually("it is being written") { try a.names().count == 2 }
+                kill(service, SIGKILL)
+                try eventually("its threads have ended", within: .seconds(5)) {
+                    let threads = (try? Files.names(in: "/proc/\(service)/task")) ?? []
+                    return threads.count < 2
+                }
+                _ = try resolve.wait(.seconds(20))
+                try a.up()
+                try settle(a, b)
+                #expect(try a.conflictVersions(of: "f.txt").count == 1)
+            }
+        }
+
         @Test func `what is kept beside looks as its item does`() async throws {
             try await withSite { site in
                 let (a, b) = try pair(site)
