@@ -168,7 +168,9 @@ extension Synchronizer {
             guard let operation = try operation(action, candidate, pass) else { return nil }
             prepared.add(operation, action, as: device.newOperation(), isUnwitnessed: isUnwitnessed)
         }
-        if let read = candidate.read, !read.chunks.isEmpty {
+        // What only steps aside brings nothing: the content follows with the edit.
+        let bringsContent = prepared.operations.contains { $0.operation.action.content != nil }
+        if bringsContent, let read = candidate.read, !read.chunks.isEmpty {
             let known = try baseChunks(candidate)
             var seen: Set<ChunkID> = []
             for entry in read.manifest.entries where !known.contains(entry.chunk) && seen.insert(entry.chunk).inserted {

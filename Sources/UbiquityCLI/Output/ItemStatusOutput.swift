@@ -8,7 +8,8 @@ enum ItemStatusOutput {
         let isHere =
             ["current", "downloaded", "uploading", "local-only"].contains(item.state)
             || item.state == "waiting" && item.localBytes >= item.size
-        let isSent = ["current", "downloaded", "dataless", "downloading"].contains(item.state) && !item.isAwaited
+        let isSent =
+            ["current", "downloaded", "dataless", "downloading"].contains(item.state) && item.isAwaited != true
         let received = isHere ? 100 : item.state == "downloading" || item.state == "dataless" ? item.percent : 0
         let sent = isSent ? 100 : item.state == "uploading" ? item.percent : 0
         return .object([

@@ -22,8 +22,8 @@ package struct ItemReport: Codable, Sendable {
     package var error: String?
     /// Why it is not sent.
     package var reason: String?
-    /// Another device has told of it, and has not sent its content yet.
-    package var isAwaited: Bool
+    /// Another device has told of it, and has not sent its content yet; `nil` from a service that was started before there was this.
+    package var isAwaited: Bool?
 
     package init(
         path: ControlPath,
