@@ -340,9 +340,11 @@ package struct EngineCore: Sendable {
         case .again:
             let count = (repeats[work] ?? 0) + 1
             repeats[work] = count
-            let delay =
-                count <= Self.repeatLimit ? .zero : Duration.milliseconds(10) * (1 << min(count - Self.repeatLimit, 10))
-            queue.set(work, readyAt: now + delay)
+            // Before whatever else is ready: the files of an import wait for their folder, and would be looked at in vain, each.
+            let moment =
+                count <= Self.repeatLimit
+                ? .start : now + Duration.milliseconds(10) * (1 << min(count - Self.repeatLimit, 10))
+            queue.set(work, readyAt: moment)
         case .later, .parked:
             if wasHurriedMeanwhile || wokenMeanwhile.contains(work) {
                 queue.set(work, readyAt: now)

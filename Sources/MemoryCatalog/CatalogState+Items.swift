@@ -52,6 +52,11 @@ extension CatalogState {
         return versions
     }
 
+    /// What no device can ask, and a simulation does often: the content of a revision, without a look at every item.
+    package func content(of revision: RevisionID, _ scope: Scope) throws(CatalogError) -> ContentID? {
+        try used(scope).content(of: revision)
+    }
+
     package func deleted(
         _ scope: Scope,
         since: Timestamp,

@@ -100,6 +100,14 @@ extension ContainerState {
         return Array(sorted.prefix(ItemVersion.listed))
     }
 
+    /// Of an item's current revision, or of one that is listed among its versions.
+    func content(of revision: RevisionID) -> ContentID? {
+        guard let stored = revisions[revision] else { return nil }
+        if case .file(let file)? = items[stored.item]?.item.content, file.revision == revision { return file.content }
+        guard !stored.isDiscarded, !(stored.version.kind == .saved && stored.isUnwanted) else { return nil }
+        return stored.version.content
+    }
+
     func deleted(since: Timestamp, after: DeletedPosition?, limit: Int) -> DeletedPage {
         let listed = items.values.compactMap { stored -> (item: RemoteItem, deletion: StoredItem.Deletion)? in
             guard let deletion = stored.deletion, !stored.item.isAnnounced, deletion.time >= since else { return nil }

@@ -163,19 +163,8 @@ struct SimCloud {
 
     /// The content of a revision that is some item's current one, or a version.
     func tokens(of revision: RevisionID) throws -> [UInt64]? {
-        let items = try items()
-        // Most ask for what is there now.
-        for item in items {
-            if case .file(let file) = item.content, file.revision == revision, let content = file.content {
-                return try tokens(of: content)
-            }
-        }
-        for item in items {
-            for version in try catalog.versions(item.id, Self.watching) where version.revision == revision {
-                return try tokens(of: version.content)
-            }
-        }
-        return nil
+        guard let content = try catalog.content(of: revision, Self.watching) else { return nil }
+        return try tokens(of: content)
     }
 
     /// Of a content that is not here; `nil` for one that is announced, and may come.
