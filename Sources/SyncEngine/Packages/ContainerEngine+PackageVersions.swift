@@ -75,7 +75,6 @@ extension ContainerEngine {
         as name: Name,
         in folder: ItemPath
     ) async throws(EngineError) {
-        let parent = try resolve(folder).state.key
         let attributes = item.remote?.attributes ?? item.row?.attributes
         let staged: (name: String, state: LocalState)
         do throws(FillError) {
@@ -88,32 +87,8 @@ extension ContainerEngine {
                 )
             )
         } catch { throw failed(error, folder.appending(name)) }
-        let path = folder.appending(name)
-        let act = Mutation.publish(staged: staged.name, parent: parent, name: name, expecting: .absent)
         synchronizer.device.stagedPackages[staged.name] = staged.state
-        switch await synchronizer.device.perform(act, at: path) {
-        case .success:
-            // As after a program made it.
-            host.changed(
-                LocalChange(
-                    aspects: .entry,
-                    parent: parent,
-                    name: name,
-                    key: staged.state.key,
-                    mayHaveOtherNames: false,
-                    isFolder: true
-                )
-            )
-        case .failure(let failure):
-            synchronizer.device.discard(staged.name)
-            switch failure {
-            case .stale, .busy, .notEmpty: throw .busy("\(path): something else appeared there meanwhile")
-            case .system(let error): throw .failed("\(path): \(error)")
-            }
-        case nil:
-            synchronizer.device.discard(staged.name)
-            throw .busy("\(path): a program coordinates there")
-        }
+        try await put(staged.name, as: name, in: folder)
     }
 
     private func stageVersion(

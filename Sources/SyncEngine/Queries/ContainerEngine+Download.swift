@@ -120,7 +120,7 @@ extension ContainerEngine {
         guard let mount, let path = path(of: place) else { return .system(.stale) }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes + [0]
         let opened = try? await BlockingPool.shared.run { [ownMount] in
-            ownMount.open(full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, for: .fetching)
+            ownMount.open(full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         }
         switch opened {
         // The disk has a renamed file a moment before the kernel shows it in the mount: worth trying again.

@@ -59,11 +59,16 @@ extension ContainerEngine {
 
     /// Fetches a version into an unnamed file beside the tree.
     private func fetchVersion(_ version: ItemVersion) async throws(FillError) -> OwnedDescriptor {
+        let staged = try await unnamedFile()
+        try await fetch(version, into: staged)
+        return try reopened(staged)
+    }
+
+    /// All of it.
+    func fetch(_ version: ItemVersion, into staged: StagedContent) async throws(FillError) {
         try requireCloud()
         let manifest = try await downloader.manifest(of: version.content, size: version.size)
-        let staged = try await unnamedFile()
         try await fetch(ChunkIndex(manifest).entries, of: version, size: version.size, into: staged)
-        return try reopened(staged)
     }
 
     /// Its open descriptor is all that there is of it: nothing is left behind, whatever happens.
@@ -126,104 +131,6 @@ extension ContainerEngine {
     /// The current revision as this device knows it: what whoever decides about versions has before them.
     private func remoteRevision(of item: ItemID) -> RevisionID? {
         (try? replica.database.remote(item))?.content.revision
-    }
-
-    /// The version becomes a file, or package, of its own beside the item.
-    private func keepBeside(_ item: Resolved, _ version: ItemVersion) async throws(EngineError) {
-        guard let name = item.path.last else { throw .failed("the root has no versions") }
-        let folder = item.path.parent
-        if item.state.kind == .package {
-            let free = try freeName(name.labelled(version.device), in: folder)
-            return try await makePackage(of: version, like: item, as: free, in: folder)
-        }
-        let content: OwnedDescriptor
-        do throws(FillError) { content = try await fetchVersion(version) } catch { throw failed(error, item.path) }
-        try await write(
-            OwnedFile(content),
-            as: try freeName(name.labelled(version.device), in: folder),
-            in: folder,
-            with: FileLooks(version, of: item.remote)
-        )
-    }
-
-    /// Makes a new file through the mount, as a program would: it is then sent like any other.
-    private func write(
-        _ source: OwnedFile,
-        as name: Name,
-        in folder: ItemPath,
-        with looks: FileLooks
-    ) async throws(EngineError) {
-        guard let mount else { throw .failed("not mounted") }
-        let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + folder.appending(name).bytes + [0]
-        let status = try? await BlockingPool.shared.run { [ownMount] () -> Int32 in
-            switch ownMount.open(full, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644, for: .writing) {
-            case .failure(let error): return error.rawValue
-            case .success(let output):
-                defer { output.close() }
-                // Nobody takes a part of it for all.
-                if let error = Self.copy(from: source.descriptor, to: output) {
-                    ownMount.unlink(full)
-                    return error.rawValue
-                }
-                _ = output.run { looks.apply(to: $0) }
-                return 0
-            }
-        }
-        guard status == 0 else { throw .failed("\(name): cannot be written (\(status ?? EIO))") }
-    }
-
-    /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item, or where there is still a
-    /// folder above it.
-    func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
-        let name = lastName.labelled(synchronizer.device.deviceName)
-        var folder = folderForOrphans(of: lastParent)
-        while true {
-            do throws(EngineError) {
-                let looks = FileLooks(of: file.descriptor)
-                return try await write(file, as: try freeName(name, in: folder), in: folder, with: looks)
-            } catch {
-                guard !folder.isRoot else {
-                    return logger.error(
-                        "bytes written to a replaced file are not kept",
-                        metadata: ["name": "\(lastName)", "why": "\(error)"]
-                    )
-                }
-                folder = folder.parent
-            }
-        }
-    }
-
-    /// Not in a package: there it would be part of a document that knows nothing of it.
-    private func folderForOrphans(of lastParent: InodeKey) -> ItemPath {
-        let package = (try? populator.packages.package(around: lastParent)) ?? nil
-        return replica.folders.path(of: package?.folder ?? lastParent) ?? .root
-    }
-
-    /// All of it, whatever was read of it before.
-    private static func copy(from input: Int32, to output: OwnMountFile) -> Errno? {
-        guard lseek(input, 0, SEEK_SET) == 0 else { return Errno(rawValue: errno) }
-        while true {
-            var count = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, initialized in
-                count = Glibc.read(input, buffer.baseAddress, buffer.count)
-                initialized = max(0, count)
-            }
-            if count < 0 { return Errno(rawValue: errno) }
-            if count == 0 { return output.synchronize() }
-            if let error = output.write(bytes) { return error }
-        }
-    }
-
-    private func freeName(_ wanted: Name, in folder: ItemPath) throws(EngineError) -> Name {
-        var name = wanted
-        for number in 2..<10_000 {
-            do throws(EngineError) { _ = try resolve(folder.appending(name)) } catch {
-                if case .notFound = error { return name }
-                throw error
-            }
-            name = wanted.numbered(number)
-        }
-        throw .failed("no free name for \(wanted)")
     }
 
     private func syncedRow(_ path: ItemPath) throws(EngineError) -> SyncedItem {
