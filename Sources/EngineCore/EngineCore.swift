@@ -58,6 +58,9 @@ package struct EngineCore: Sendable {
         case sent
         /// Something moved meanwhile: examine it again at once, or at growing intervals if that goes on.
         case again
+        /// Its folder turned out to be another item: as `again`, but before whatever else is ready. Of an import's files each would be looked at in
+        /// vain otherwise, if its folder came after it.
+        case next
         /// Not now: a writer has it open, it has not been quiet, a claim is held, its folder is not there yet.
         case later(Duration)
         /// It failed; tried again at growing intervals.
@@ -330,21 +333,19 @@ package struct EngineCore: Sendable {
     }
 
     private mutating func finish(_ work: Work, _ verdict: Verdict, at now: Instant) {
-        if verdict != .again, !repeats.isEmpty { repeats[work] = nil }
+        if verdict != .again, verdict != .next, !repeats.isEmpty { repeats[work] = nil }
         switch verdict {
         case .done:
             if !failures.isEmpty { failures[work] = nil }
         case .sent:
             if !failures.isEmpty { failures[work] = nil }
             if case .place(let place) = work { noteSent(place, at: now) }
-        case .again:
+        case .again, .next:
             let count = (repeats[work] ?? 0) + 1
             repeats[work] = count
-            // Before whatever else is ready: the files of an import wait for their folder, and would be looked at in vain, each.
-            let moment =
-                count <= Self.repeatLimit
-                ? .start : now + Duration.milliseconds(10) * (1 << min(count - Self.repeatLimit, 10))
-            queue.set(work, readyAt: moment)
+            let delay =
+                count <= Self.repeatLimit ? .zero : Duration.milliseconds(10) * (1 << min(count - Self.repeatLimit, 10))
+            queue.set(work, readyAt: verdict == .next && delay == .zero ? .start : now + delay)
         case .later, .parked:
             if wasHurriedMeanwhile || wokenMeanwhile.contains(work) {
                 queue.set(work, readyAt: now)

@@ -355,7 +355,9 @@ package actor ContainerEngine {
         view.ahead.use(await view.ahead.taken(), drops)
         drainChanges()
         let next = core.upcoming(at: now)
-        if next.count >= LookAhead.least { view.ahead.begin(tracker.worthReadingAhead(next), with: uploader) }
+        if next.count >= LookAhead.least {
+            view.ahead.begin(tracker.worthReadingAhead(next), with: uploader, tick: view.timestampTick)
+        }
         view.keepsFolder = true
         await synchronizer.run(works)
         view.keepsFolder = false

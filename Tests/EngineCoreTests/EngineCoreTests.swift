@@ -234,7 +234,7 @@ import UbiquityModel
     }
 
     /// The folders of an import, behind which all its files had come: each file was looked at twice.
-    @Test func `what did not work out is tried again before what waits already`() throws {
+    @Test func `what has another folder than it was thought to have goes before what waits already`() throws {
         var core = liveCore()
         let places = try (0..<Core.passLimit + 100).map {
             LocalPlace(folder: place.folder, name: try Name("\($0)"))
@@ -243,7 +243,7 @@ import UbiquityModel
         let first = places.prefix(Core.passLimit).map(Core.Work.place)
         #expect(core.handle(.timer, at: later) == [.runPass(first)])
         let again = Set(first.suffix(20))
-        let verdicts = first.map { ($0, again.contains($0) ? Core.Verdict.again : .done) }
+        let verdicts = first.map { ($0, again.contains($0) ? Core.Verdict.next : .done) }
         let effects = core.handle(.passEnded(Dictionary(uniqueKeysWithValues: verdicts)), at: later)
         #expect(effects == [.runPass(first.suffix(20) + places.dropFirst(Core.passLimit).map(Core.Work.place))])
     }

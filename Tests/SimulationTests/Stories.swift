@@ -617,6 +617,34 @@ extension Story {
             steps: [3, 6, 7, 12, 13, 15, 19, 20, 22, 23, 26, 28, 29, 41, 42, 43, 44, 45, 47, 48, 61, 62, 63, 64, 65],
             moreFaults: [.races, .serverBackups]
         ),
+        // A file was tagged within the tick in which it had been looked at, and its device stopped: by its times it was as it had been sent.
+        Story(
+            seed: 99_700_071_806,
+            steps: [
+                0, 1, 3, 4, 9, 10, 11, 13, 14, 15, 16, 17, 18, 20, 21, 23, 24, 25, 26, 27, 31, 32, 36, 38, 40, 43, 44,
+                73, 75, 76,
+            ],
+            moreFaults: [.races]
+        ),
+        // A folder became a package, and what had been a package in it another item outside: the folder was to go for ever, since others had changed
+        // that package.
+        Story(
+            seed: 99_700_055_227,
+            steps: [
+                1, 4, 5, 8, 9, 11, 14, 15, 16, 19, 22, 24, 28, 29, 34, 35, 36, 38, 40, 41, 42, 43, 47, 50, 51, 52, 55,
+                56,
+            ],
+            moreFaults: [.lateWords, .links, .packages]
+        ),
+        // Two items had one inode by their rows, and the older one made what was missing of the newer depend on a version that is not kept.
+        Story(
+            seed: 99_800_006_043,
+            steps: [
+                0, 2, 3, 5, 6, 7, 8, 12, 13, 14, 15, 19, 20, 21, 25, 27, 28, 29, 31, 32, 38, 43, 44, 48, 49, 54, 55, 56,
+                57, 58, 60, 63, 77, 78, 83, 84, 85,
+            ],
+            moreFaults: [.packages]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

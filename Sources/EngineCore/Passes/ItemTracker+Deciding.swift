@@ -16,7 +16,7 @@ extension ItemTracker {
         for candidate in pass.all where candidate.verdict == nil {
             if let parent = candidate.found?.parent, adopted.contains(parent) {
                 // Its folder is another item than it was taken for.
-                candidate.verdict = .again
+                candidate.verdict = .next
                 continue
             }
             if transferring.contains(candidate.id) {

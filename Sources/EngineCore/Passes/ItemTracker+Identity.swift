@@ -27,6 +27,13 @@ extension ItemTracker {
         return moves[key]
     }
 
+    /// Where the inode of a row is; `nil` as well if it has gone on as another item, of which there is a row by now.
+    package func ownPlace(of row: SyncedItem) throws -> LocalPlace? {
+        guard let key = row.local?.key, let place = try localPlace(of: row) else { return nil }
+        if try view.synced(key: key).allSatisfy({ $0.id == row.id }) { return place }
+        return folderKey(of: row.place.parent) == place.folder && row.place.name == place.name ? place : nil
+    }
+
     /// The local folder of a synced folder item; `nil` while it is not here.
     package func folderKey(of item: ItemID) -> InodeKey? { folderKey(of: item, below: 1000) }
 

@@ -66,7 +66,7 @@ extension ItemTracker {
             case .sent: 1
             case .parked: 2
             case .later: 3
-            case .again: 4
+            case .again, .next: 4
             case .failed: 5
             case .transferring: 6
             }

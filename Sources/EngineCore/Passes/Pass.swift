@@ -11,6 +11,8 @@ package final class Pass {
     package var visitedItems: Set<ItemID> = []
     /// What was reported later than this was not seen by this pass.
     package let seenUpTo: UInt64
+    /// By the clock from which files have their times.
+    let began: Timestamp
     /// Verdicts of work that led to no item.
     package var verdicts: [EngineCore.Work: EngineCore.Verdict] = [:]
     /// Rows to be written once what they describe is durable.
@@ -47,7 +49,11 @@ package final class Pass {
     /// Folders whose entries the engine changed: their times are put right in the end.
     package var foldersTouched: Set<InodeKey> = []
 
-    package init(seenUpTo: UInt64) { self.seenUpTo = seenUpTo }
+    /// - Parameter began: what was changed just before or since is looked at again.
+    package init(seenUpTo: UInt64, began: Timestamp = Timestamp(nanoseconds: 0)) {
+        self.seenUpTo = seenUpTo
+        self.began = began
+    }
 
     /// Looks at a place once; work that comes to it again waits for the same items.
     package func visit(_ place: LocalPlace, _ work: EngineCore.Work, _ look: () throws -> Void) rethrows {

@@ -7,6 +7,8 @@ package import UbiquityModel
 package protocol EngineDevice: DeviceView, SendableMetatype {
     // MARK: Clock and chance
 
+    /// Of two changes of a file that lie closer together, its times may tell only one. Zero where they tell each.
+    var timestampTick: Duration { get }
     func newOperation() -> OperationID
     func newRevision() -> RevisionID
 

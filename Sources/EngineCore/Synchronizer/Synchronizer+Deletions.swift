@@ -170,6 +170,11 @@ extension Synchronizer {
                 return tracker.isAgreed(child, row)
             }
             let parent = try tracker.knownItem(of: place.folder)
+            // What was this one goes on as another, and that is written down: it moves nowhere, and comes back.
+            let isAnother = try device.synced(key: key).contains {
+                $0.id != child.id && $0.place.parent == parent && $0.place.name == place.name
+            }
+            if isAnother { return false }
             // Others have moved it here, and it has only not come yet, whatever a program has called it on the way.
             let isOnItsWay = TransitionalName.matches(place.name) || TransitionalName.matches(row.place.name)
             let isComing =

@@ -9,7 +9,7 @@ extension Synchronizer {
         isRunningPass = true
         passCount += 1
         behindWriters.subtract(works)
-        let pass = Pass(seenUpTo: tracker.changeCount)
+        let pass = Pass(seenUpTo: tracker.changeCount, began: device.wallClock)
         device.askingTogether {
             for work in works { look(work, into: pass) }
             lookIntoFolders(pass)
@@ -234,7 +234,7 @@ extension Synchronizer {
                 partsAreMissing(candidate)
                 continue
             }
-            if let wait = quietWait(candidate, found) {
+            if let wait = quietWait(candidate, found, pass) {
                 candidate.verdict = wait
                 continue
             }
@@ -255,7 +255,10 @@ extension Synchronizer {
         switch result {
         case .success(let content):
             candidate.read = content
+            let looked = candidate.found?.state.changed
             candidate.found?.state = content.state
+            // What has changed since may be an attribute, of which this pass knows nothing: by its row it must not be as it was looked at.
+            if let looked { candidate.found?.state.changed = looked }
             candidate.found?.attributes.modified = content.state.modified
             candidate.found?.attributes.mode = content.state.mode
         case .failure(.changed):
@@ -274,7 +277,7 @@ extension Synchronizer {
     }
 
     /// A file that somebody is still writing, or a database that is in use, is left alone until it has been quiet.
-    private func quietWait(_ candidate: Candidate, _ found: Candidate.Found) -> Verdict? {
+    private func quietWait(_ candidate: Candidate, _ found: Candidate.Found, _ pass: Pass) -> Verdict? {
         if tracker.snapshots.contains(found.place) { return nil }
         if let path = device.path(of: found.place), !device.mayRead(path) {
             device.wake(candidate.works, whenFree: path)
@@ -286,7 +289,16 @@ extension Synchronizer {
             waitingForClose[found.state.key, default: []].formUnion(candidate.works)
             return .later(EngineCore.quietPeriod - age)
         }
-        return databaseWait(found.place)
+        return tickWait(found.state, pass) ?? databaseWait(found.place)
+    }
+
+    /// Whoever changes a file once more within one tick of the disk's clock leaves no trace of that on it, and the driver's word of it may be
+    /// lost with this process: what was looked at before the tick was over would be taken for unchanged ever after.
+    private func tickWait(_ state: LocalState, _ pass: Pass) -> Verdict? {
+        // Changed in the time to come: the clock was set back since, and nobody waits for it to get there again.
+        guard pass.began.age(at: state.changed) < .seconds(1) else { return nil }
+        let rest = device.timestampTick - state.changed.age(at: pass.began)
+        return rest > .zero ? .later(rest) : nil
     }
 
     /// A change of a package is complete when nothing in it has changed for a while, and nobody is about to (semantics section 5).

@@ -6,6 +6,7 @@ import struct SystemPackage.Errno
 
 extension SimDevice: EngineDevice {
     var wallClock: Timestamp { machine.timeOfDay }
+    var timestampTick: Duration { SimDisk.tick }
     func newOperation() -> OperationID { OperationID(at: machine.timeOfDay, using: &world.random) }
     func newRevision() -> RevisionID { RevisionID(at: machine.timeOfDay, using: &world.random) }
 

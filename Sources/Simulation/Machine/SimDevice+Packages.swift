@@ -333,8 +333,7 @@ extension SimDevice {
     func referToNewRevision(_ row: SyncedItem, _ remote: RemoteItem?) {
         guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local,
             local.isDataless,
-            let place = synchronizer.tracker.currentPlace(of: local.key)
-                ?? (try? synchronizer.tracker.localPlace(of: row)) ?? nil,
+            let place = (try? synchronizer.tracker.ownPlace(of: row)) ?? nil,
             let number = machine.disk.entry(place), let state = seen(number, place.name), local.describes(state),
             state.size == file.size
         else { return }

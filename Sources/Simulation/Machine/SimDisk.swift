@@ -122,6 +122,8 @@ struct SimDisk {
     func entry(_ place: LocalPlace) -> UInt64? { inodes[Self.number(place.folder)]?.entries[place.name] }
 
     /// Times of a disk are those of its clock's ticks.
+    static let tick = Duration.milliseconds(4)
+
     static func tick(_ time: Timestamp) -> Timestamp {
         Timestamp(nanoseconds: time.nanoseconds / 4_000_000 * 4_000_000)
     }

@@ -181,7 +181,7 @@ extension ContainerEngine {
     func referToNewRevision(_ row: SyncedItem, _ remote: RemoteItem?) async {
         guard case .file(let file) = row.content, file.isPackage, remote?.content == row.content, let local = row.local,
             local.isDataless,
-            let mount, let place = tracker.currentPlace(of: local.key) ?? (try? tracker.localPlace(of: row)) ?? nil
+            let mount, let place = (try? tracker.ownPlace(of: row)) ?? nil
         else { return }
         do {
             let tree = try await tree(of: place)

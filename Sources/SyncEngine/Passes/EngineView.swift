@@ -35,6 +35,7 @@ final class EngineView: DeviceView {
     var packageFiles: [InodeKey: [InodeKey]] = [:]
     /// What packages look like that are ready to be published, by the names under which they are staged.
     var stagedPackages: [String: LocalState] = [:]
+    private(set) lazy var timestampTick = TimestampTick.measured(in: replica.staging)
     private var lastFolder: (key: InodeKey, folder: OwnedFile)?
     var ahead = LookAhead()
 

@@ -24,9 +24,10 @@ struct LookAhead {
     /// How often something was dropped.
     private(set) var drops = 0
 
-    mutating func begin(_ places: [LocalPlace], with uploader: Uploader) {
+    /// - Parameter tick: what was changed within it is not read.
+    mutating func begin(_ places: [LocalPlace], with uploader: Uploader, tick: Duration) {
         guard !places.isEmpty else { return }
-        task = Task { await uploader.readAhead(places, upTo: Self.largest) }
+        task = Task { await uploader.readAhead(places, upTo: Self.largest, tick) }
     }
 
     func taken() async -> Files { await task?.value ?? [:] }
@@ -51,7 +52,11 @@ extension Uploader {
     /// Reads small files that have one name, one after the other: while an engine looks at what it has, it leaves no more than one processor
     /// to this.
     /// - Returns: what could be read, as it was then.
-    fileprivate func readAhead(_ places: [LocalPlace], upTo limit: Int64) async -> [LocalPlace: ReadContent] {
+    fileprivate func readAhead(
+        _ places: [LocalPlace],
+        upTo limit: Int64,
+        _ tick: Duration
+    ) async -> [LocalPlace: ReadContent] {
         let (replica, key) = (replica, key)
         let read = try? await BlockingPool.shared.run {
             var read: [LocalPlace: ReadContent] = [:]
@@ -61,7 +66,9 @@ extension Uploader {
                     last = (try? Self.folder(place.folder, replica)).map { (place.folder, $0) }
                 }
                 guard let folder = last?.folder else { continue }
-                if let content = try? Self.read(place, in: folder, upTo: limit, replica, key) { read[place] = content }
+                if let content = try? Self.read(place, in: folder, upTo: limit, tick, replica, key) {
+                    read[place] = content
+                }
             }
             return read
         }
@@ -77,15 +84,18 @@ extension Uploader {
         _ place: LocalPlace,
         in folder: OwnedFile,
         upTo limit: Int64,
+        _ tick: Duration,
         _ replica: Replica,
         _ key: ContainerKey
     ) throws -> ReadContent? {
         let file = try replica.tree.openRegular(in: folder.descriptor, place.name)
+        let now = EngineView.timeOfDay
         var chunks: [ChunkID: [UInt8]] = [:]
         let reading = try ContentReader.read(file.raw, upTo: limit, key: key, synchronizing: false) { id, bytes in
             chunks[id] = Array(bytes)
         }
-        guard reading.state.linkCount == 1 else { return nil }
+        // One that was changed within the tick is read by its pass, which waits for it.
+        guard reading.state.linkCount == 1, reading.state.changed.age(at: now) >= tick else { return nil }
         return ReadContent(
             manifest: reading.manifest,
             content: reading.content,
