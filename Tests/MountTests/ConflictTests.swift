@@ -348,30 +348,6 @@ extension MountTests {
             }
         }
 
-        @Test func `what a program writes to a file that was replaced is kept beside it`() async throws {
-            try await withSite { site in
-                let (a, b) = try pair(site)
-                try a.shell("printf base > f.txt; chmod 640 f.txt; setfattr -n user.tag -v red f.txt")
-                try settle(a, b)
-                #expect(try b.text("f.txt") == "base")
-                let file = try Files.open(b.path("f.txt"), O_RDWR)
-                try a.write("by a", to: "f.txt")
-                try a.sync()
-                try b.waitForText("by a", in: "f.txt")
-                try Files.write(Array("late".utf8), descriptor: file, path: "f.txt")
-                close(file)
-                try eventually("something is kept") { try b.names().count == 2 }
-                try settle(b, a)
-                for device in [a, b] {
-                    #expect(try device.text("f.txt") == "by a", "on \(device.name)")
-                    let kept = try #require(try device.names().first { $0 != "f.txt" })
-                    #expect(try device.text(kept) == "late", "on \(device.name)")
-                    #expect(try Files.status(device.path(kept)).st_mode & 0o777 == 0o640, "on \(device.name)")
-                    #expect(try Files.attribute("user.tag", of: device.path(kept)) == "red", "on \(device.name)")
-                }
-            }
-        }
-
         @Test func `what is kept beside looks as its item does`() async throws {
             try await withSite { site in
                 let (a, b) = try pair(site)
