@@ -645,6 +645,12 @@ extension Story {
             ],
             moreFaults: [.packages]
         ),
+        // One had made room for another, and the server that was restored meanwhile did not know any more where it was to go.
+        Story(
+            seed: 99_950_025_673,
+            steps: [1, 2, 3, 6, 11, 13, 15, 18, 20, 23, 24, 25, 26, 28, 33, 38, 39, 51, 52],
+            moreFaults: [.races, .serverBackups]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

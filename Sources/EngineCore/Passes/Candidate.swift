@@ -78,9 +78,10 @@ package final class Candidate {
     }
 
     /// Something new under the name of an item that made room, which is elsewhere or has ended: it needs a name of its own before anybody
-    /// is told of it.
+    /// is told of it. Or what made room itself, if a restored server does not know any more where it was to go.
     package var isStrayInTransit: Bool {
-        guard synced == nil, rival == nil, let found, TransitionalName.matches(found.place.name) else { return false }
+        guard rival == nil, let found, TransitionalName.matches(found.place.name) else { return false }
+        if let synced { return remote == nil && TransitionalName.matches(synced.place.name) }
         return remote.map { $0.isDeleted || !TransitionalName.matches($0.place.name) } ?? true
     }
 

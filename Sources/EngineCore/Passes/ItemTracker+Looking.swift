@@ -172,7 +172,9 @@ extension ItemTracker {
             return true
         }
         guard let own = moves[key], own != place, try view.observe(own)?.key == key else { return false }
-        return try isThereInTheCloud(row, own)
+        if try isThereInTheCloud(row, own) { return true }
+        // Its content may not come for weeks, and what has its name now does not wait for that.
+        return try row.local?.isDataless == true && view.remote(row.id)?.isAnnounced == true
     }
 
     func isThereInTheCloud(_ row: SyncedItem, _ place: LocalPlace) throws -> Bool {

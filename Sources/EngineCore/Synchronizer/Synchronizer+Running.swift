@@ -50,7 +50,7 @@ extension Synchronizer {
         lookedAtAfterPass = []
         if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
         for work in woken { handle(.woken(work)) }
-        hurryWhatFailed(pass, works)
+        hurryWhatFailed(pass, works, verdicts)
     }
 
     /// Nothing waits for it, but somebody may look for it: a server was restored, and the file has gone from the disk as well.
@@ -89,7 +89,7 @@ extension Synchronizer {
 
     /// An item that is right by now may have been the wrong one for long, and be tried again late: that is over as well. So is what waited at a
     /// place where something else is from now on.
-    private func hurryWhatFailed(_ pass: Pass, _ works: [Work]) {
+    private func hurryWhatFailed(_ pass: Pass, _ works: [Work], _ verdicts: [Work: Verdict]) {
         guard core.holdsUp else { return }
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
             let item = Work.item(candidate.item)
@@ -98,7 +98,10 @@ extension Synchronizer {
             let place = Work.place(found.place)
             if core.isHeldUp(place), !works.contains(place) { handle(.woken(place)) }
         }
-        for case .place(let place) in works { hurryWhoWaits(for: place, unlessIn: works) }
+        // Where nothing has become of what is there, whoever waits for its name waits on: it would be tried without end.
+        for work in works where verdicts[work] == .done || verdicts[work] == .sent {
+            if case .place(let place) = work { hurryWhoWaits(for: place, unlessIn: works) }
+        }
     }
 
     /// Something has become of what had a name: who is to come there, and could not because of that, need not be tried

@@ -68,17 +68,11 @@ extension ContainerEngine {
 
     // MARK: Beside the item
 
-    /// A version becomes a package of its own, which appears whole and is then sent like any other.
-    func makePackage(
-        of version: ItemVersion,
-        like item: Resolved,
-        as name: Name,
-        in folder: ItemPath
-    ) async throws(EngineError) {
+    /// Prepares a version to be a package of its own.
+    func stagePackage(of version: ItemVersion, like item: Resolved) async throws(EngineError) -> String {
         let attributes = item.remote?.attributes ?? item.row?.attributes
-        let staged: (name: String, state: LocalState)
         do throws(FillError) {
-            staged = try await stageVersion(
+            let staged = try await stageVersion(
                 version,
                 ItemAttributes(
                     modified: version.modified,
@@ -86,9 +80,9 @@ extension ContainerEngine {
                     extended: attributes?.extended ?? [:]
                 )
             )
-        } catch { throw failed(error, folder.appending(name)) }
-        synchronizer.device.stagedPackages[staged.name] = staged.state
-        try await put(staged.name, as: name, in: folder)
+            synchronizer.device.stagedPackages[staged.name] = staged.state
+            return staged.name
+        } catch { throw failed(error, item.path) }
     }
 
     private func stageVersion(

@@ -13,9 +13,11 @@ extension ContainerEngine {
     /// The version becomes a file, or package, of its own beside the item.
     func keepBeside(_ item: Resolved, _ version: ItemVersion) async throws(EngineError) {
         guard let name = item.path.last else { throw .failed("the root has no versions") }
-        let folder = item.path.parent
-        let free = try freeName(name.labelled(version.device), in: folder)
-        if item.state.kind == .package { return try await makePackage(of: version, like: item, as: free, in: folder) }
+        let (wanted, folder) = (name.labelled(version.device), item.path.parent)
+        if item.state.kind == .package {
+            let staged = try await stagePackage(of: version, like: item)
+            return try await putBeside(staged, as: wanted, in: folder)
+        }
         let known = item.remote?.attributes
         let attributes = ItemAttributes(
             modified: version.modified,
@@ -33,7 +35,17 @@ extension ContainerEngine {
             synchronizer.device.discard(staged.name)
             throw failed(error, item.path)
         }
-        try await put(staged.name, as: free, in: folder)
+        try await putBeside(staged.name, as: wanted, in: folder)
+    }
+
+    /// What was fetched may have taken long: only now it gets its name.
+    private func putBeside(_ staged: String, as wanted: Name, in folder: ItemPath) async throws(EngineError) {
+        let free: Name
+        do throws(EngineError) { free = try freeName(wanted, in: folder) } catch {
+            synchronizer.device.discard(staged)
+            throw error
+        }
+        try await put(staged, as: free, in: folder)
     }
 
     /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item, or where there is still a
@@ -69,7 +81,7 @@ extension ContainerEngine {
     /// - Parameters:
     ///   - isPatient: waits for programs that coordinate there.
     ///   - keepsStaged: also if it cannot be put there.
-    func put(
+    private func put(
         _ staged: String,
         as name: Name,
         in folder: ItemPath,
