@@ -651,6 +651,12 @@ extension Story {
             steps: [1, 2, 3, 6, 11, 13, 15, 18, 20, 23, 24, 25, 26, 28, 33, 38, 39, 51, 52],
             moreFaults: [.races, .serverBackups]
         ),
+        // A restored server gave a name back to an item, and another one was there by then: the first was missed by nobody.
+        Story(
+            seed: 99_960_024_067,
+            steps: [2, 3, 6, 7, 10, 11, 30, 31, 35, 36, 37, 38],
+            moreFaults: [.lateWords, .links, .races, .serverBackups]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

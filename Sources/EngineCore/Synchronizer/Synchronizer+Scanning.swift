@@ -122,7 +122,12 @@ extension Synchronizer {
         _ missing: inout [SyncedItem]
     ) throws {
         var rows: [Name: SyncedItem] = [:]
-        if let item { for row in try device.syncedChildren(of: item) { rows[row.place.name] = row } }
+        if let item {
+            for row in try device.syncedChildren(of: item) where rows.updateValue(row, forKey: row.place.name) != nil {
+                // A restored server has given the name back to another one, which is missed although something is there.
+                markScanned(LocalPlace(folder: key, name: row.place.name))
+            }
+        }
         // Where there is no row at all, a file is new, whatever inode it is: its pass finds out the rest.
         let isAllNew = try extent == .everything && !device.hasSynced()
         func isNew(_ name: Name, _ kind: LocalKind) -> Bool {
