@@ -71,10 +71,17 @@ struct SimJudge {
         return folder.map { LocalPlace(folder: $0, name: row.place.name) }
     }
 
+    /// Worlds have a hundred, and those with the most disasters a thousand.
+    private static let mostPasses = 3_000
+
     func judge() {
         guard world.failure == nil else { return }
         do {
             guard isSettled else { return world.fail("not settled: \(unsettled())") }
+            let passes = world.counts[.passes] ?? 0
+            guard passes < Self.mostPasses else {
+                return world.fail("\(passes) passes: something is tried without end")
+            }
             try compareTrees()
             try balance()
             try discard()

@@ -172,9 +172,7 @@ extension ItemTracker {
             return true
         }
         guard let own = moves[key], own != place, try view.observe(own)?.key == key else { return false }
-        if try isThereInTheCloud(row, own) { return true }
-        // Its content may not come for weeks, and what has its name now does not wait for that.
-        return try row.local?.isDataless == true && view.remote(row.id)?.isAnnounced == true
+        return try isThereInTheCloud(row, own)
     }
 
     func isThereInTheCloud(_ row: SyncedItem, _ place: LocalPlace) throws -> Bool {

@@ -98,19 +98,24 @@ extension Synchronizer {
             let place = Work.place(found.place)
             if core.isHeldUp(place), !works.contains(place) { handle(.woken(place)) }
         }
-        // Where nothing has become of what is there, whoever waits for its name waits on: it would be tried without end.
-        for work in works where verdicts[work] == .done || verdicts[work] == .sent {
-            if case .place(let place) = work { hurryWhoWaits(for: place, unlessIn: works) }
+        for case .place(let place) in works {
+            let isSettled = verdicts[.place(place)] == .done || verdicts[.place(place)] == .sent
+            hurryWhoWaits(for: place, unlessIn: works, isSettled ? nil : Self.unsettledDelay)
         }
     }
 
+    /// Where perhaps nothing has become of what has a name: who waits for it has that looked at each time that it is tried itself.
+    private static var unsettledDelay: Duration { .seconds(1) }
+
     /// Something has become of what had a name: who is to come there, and could not because of that, need not be tried
     /// again late.
-    func hurryWhoWaits(for place: LocalPlace, unlessIn works: [Work] = []) {
+    /// - Parameter delay: `nil`: at once.
+    func hurryWhoWaits(for place: LocalPlace, unlessIn works: [Work] = [], _ delay: Duration? = nil) {
         guard core.holdsUp, let parent = (try? tracker.knownItem(of: place.folder)) ?? nil else { return }
         for item in (try? device.remote(at: Place(parent: parent, name: place.name))) ?? [] {
             let work = Work.item(item.id)
-            if core.isHeldUp(work), !works.contains(work) { handle(.woken(work)) }
+            guard core.isHeldUp(work), !works.contains(work) else { continue }
+            if let delay { handle(.due(work, after: delay)) } else { handle(.woken(work)) }
         }
     }
 
