@@ -38,16 +38,6 @@ extension ContainerEngine {
         try await putBeside(staged.name, as: wanted, in: folder)
     }
 
-    /// What was fetched may have taken long: only now it gets its name.
-    private func putBeside(_ staged: String, as wanted: Name, in folder: ItemPath) async throws(EngineError) {
-        let free: Name
-        do throws(EngineError) { free = try freeName(wanted, in: folder) } catch {
-            synchronizer.device.discard(staged)
-            throw error
-        }
-        try await put(staged, as: free, in: folder)
-    }
-
     /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item, or where there is still a
     /// folder above it.
     func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
@@ -55,20 +45,12 @@ extension ContainerEngine {
             let staged = try await staged(copyOf: file)
             let name = lastName.labelled(synchronizer.device.deviceName)
             var folder = folderForOrphans(of: lastParent)
-            while true {
-                do throws(EngineError) {
-                    return try await put(
-                        staged,
-                        as: try freeName(name, in: folder),
-                        in: folder,
-                        isPatient: true,
-                        keepsStaged: !folder.isRoot
-                    )
-                } catch {
-                    guard !folder.isRoot else { throw error }
+            while !folder.isRoot {
+                do throws(EngineError) { return try await put(staged, as: name, in: folder, isPatient: true) } catch {
                     folder = folder.parent
                 }
             }
+            try await putBeside(staged, as: name, in: .root, isPatient: true)
         } catch {
             logger.error(
                 "bytes written to a replaced file are not kept",
@@ -77,19 +59,35 @@ extension ContainerEngine {
         }
     }
 
-    /// Puts what is staged at a name that is free: from then on it is as if a program had made it.
-    /// - Parameters:
-    ///   - isPatient: waits for programs that coordinate there.
-    ///   - keepsStaged: also if it cannot be put there.
+    /// Puts what is staged into a folder, or gives it up.
+    private func putBeside(
+        _ staged: String,
+        as wanted: Name,
+        in folder: ItemPath,
+        isPatient: Bool = false
+    ) async throws(EngineError) {
+        do throws(EngineError) { try await put(staged, as: wanted, in: folder, isPatient: isPatient) } catch {
+            synchronizer.device.discard(staged)
+            throw error
+        }
+    }
+
+    /// How often another name is looked for, if somebody takes the free one meanwhile.
+    private static var attempts: Int { 10 }
+
+    /// Puts what is staged at the wanted name, or at the next one that is free: from then on it is as if a program had made it.
+    ///
+    /// It is durable when this returns: whoever resolves a version after that gives up the one in the cloud.
+    /// - Parameter isPatient: waits for programs that coordinate there.
     private func put(
         _ staged: String,
-        as name: Name,
+        as wanted: Name,
         in folder: ItemPath,
-        isPatient: Bool = false,
-        keepsStaged: Bool = false
+        isPatient: Bool
     ) async throws(EngineError) {
-        let path = folder.appending(name)
-        do throws(EngineError) {
+        for _ in 0..<Self.attempts {
+            let name = try freeName(wanted, in: folder)
+            let path = folder.appending(name)
             let parent = try resolve(folder).state.key
             let act = Mutation.publish(staged: staged, parent: parent, name: name, expecting: .absent)
             var result = await synchronizer.device.perform(act, at: path)
@@ -106,18 +104,27 @@ extension ContainerEngine {
                         name: name,
                         key: result.state?.key,
                         mayHaveOtherNames: false,
-                        isFolder: result.state?.kind != .file
+                        isFolder: result.state?.kind == .package
                     )
                 )
-            case .failure(.stale), .failure(.busy), .failure(.notEmpty):
-                throw .busy("\(path): something else appeared there meanwhile")
+                return try await makeDurable(parent, path)
+            case .failure(.stale), .failure(.busy), .failure(.notEmpty): continue
             case .failure(.system(.noSpace)): throw .noSpace
             case .failure(.system(let error)): throw .failed("\(path): \(error)")
             case nil: throw .busy("\(path): a program coordinates there")
             }
+        }
+        throw .busy("\(folder.appending(wanted)): something else appears there again and again")
+    }
+
+    private func makeDurable(_ folder: InodeKey, _ path: ItemPath) async throws(EngineError) {
+        do throws(FillError) {
+            try await onDisk { [replica] () throws -> Void in
+                let opened = try replica.tree.openFolder(key: folder)
+                try checked(clinux_fsync(opened.raw))
+            }
         } catch {
-            if !keepsStaged { synchronizer.device.discard(staged) }
-            throw error
+            throw failed(error, path)
         }
     }
 
@@ -133,8 +140,9 @@ extension ContainerEngine {
                     try staged.copy(from: file.descriptor)
                     let state = try BackingTree.observe(descriptor: file.descriptor)
                     let extended = (try? replica.tree.extendedAttributes(descriptor: file.descriptor)) ?? [:]
-                    // The bytes are what matters, and they stay without the rest.
-                    try? staged.set(ItemAttributes(modified: state.modified, mode: state.mode, extended: extended))
+                    staged.setWhatCanBe(
+                        ItemAttributes(modified: state.modified, mode: state.mode, extended: extended)
+                    )
                     try checked(clinux_fsync(staged.descriptor))
                 } catch {
                     try? replica.staging.remove(staged.name)
@@ -156,7 +164,7 @@ extension ContainerEngine {
         try await onDisk {
             // It may end with a hole.
             try checked(clinux_truncate(staged.descriptor, size))
-            try? staged.set(attributes)
+            staged.setWhatCanBe(attributes)
             // The version may go from the cloud when this one is there.
             try checked(clinux_fsync(staged.descriptor))
         }
@@ -182,6 +190,13 @@ extension ContainerEngine {
 }
 
 extension StagedContent {
+    /// The bytes are what matters, and they stay without the rest.
+    fileprivate func setWhatCanBe(_ attributes: ItemAttributes) {
+        do throws(Errno) { try set(attributes) } catch {
+            try? set(ItemAttributes(modified: attributes.modified, mode: attributes.mode, extended: [:]))
+        }
+    }
+
     /// From its beginning to its end.
     fileprivate func copy(from input: Int32) throws(Errno) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 4096)
