@@ -104,7 +104,7 @@ extension ContainerEngine {
                         name: name,
                         key: result.state?.key,
                         mayHaveOtherNames: false,
-                        isFolder: result.state?.kind == .package
+                        isFolder: result.state?.kind == .package || result.state?.kind == .folder
                     )
                 )
                 return try await makeDurable(parent, path)
