@@ -212,6 +212,7 @@ package actor ContainerEngine {
             }
             synchronizer.heldDeletions = try replica.database.held()
             tracker.sending = try replica.database.sending()
+            tracker.sentLinks = try replica.database.sentLinks()
             try dropStrangeDeletions()
             try synchronizer.scan(isAfterCleanStop: wasClean)
             hasScanned = true

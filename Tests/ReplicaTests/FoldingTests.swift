@@ -44,8 +44,14 @@ import UbiquityModel
             try old.write(remote: [item], position: nil)
             try old.close()
         }
-        let former = "DROP INDEX remoteFolded; ALTER TABLE remote DROP COLUMN folded; PRAGMA user_version = 5"
-        try succeed("sqlite3", path, former)
+        try succeed(
+            "sqlite3",
+            path,
+            """
+            DROP INDEX remoteFolded; ALTER TABLE remote DROP COLUMN folded; ALTER TABLE sending DROP COLUMN target;
+            PRAGMA user_version = 5;
+            """
+        )
         let database = try StateDatabase(path: path, isCaseInsensitive: true)
         #expect(try database.remote(like: Place(parent: .root, name: try name("fILE"))) == [item])
     }

@@ -130,6 +130,7 @@ import UbiquityModel
             """
             DROP INDEX syncedContent; ALTER TABLE synced DROP COLUMN used; ALTER TABLE ranges DROP COLUMN bytes;
             DROP INDEX remoteFolded; ALTER TABLE remote DROP COLUMN folded;
+            ALTER TABLE sending DROP COLUMN target;
             PRAGMA user_version = 3;
             """
         )

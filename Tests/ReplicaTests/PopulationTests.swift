@@ -155,6 +155,7 @@ import UbiquityModel
             """
             DROP TABLE unpopulated; DROP TABLE unlisted; DROP INDEX remoteChildren;
             CREATE INDEX remotePlace ON remote (parent, name); ALTER TABLE sending DROP COLUMN boot;
+            ALTER TABLE sending DROP COLUMN target;
             DROP INDEX syncedContent; ALTER TABLE synced DROP COLUMN used; ALTER TABLE ranges DROP COLUMN bytes;
             DROP INDEX remoteFolded; ALTER TABLE remote DROP COLUMN folded;
             PRAGMA user_version = 1;

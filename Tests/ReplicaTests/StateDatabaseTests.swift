@@ -228,6 +228,22 @@ import UbiquityModel
         #expect(try database.sending() == [ItemID(high: 2, low: 2): first])
     }
 
+    @Test func `a link's target that was sent stays known until it is answered`() throws {
+        let (link, file) = (ItemID(high: 1, low: 1), ItemID(high: 2, low: 2))
+        let first = SentLink(operation: .random(), target: Array("there".utf8))
+        let second = SentLink(operation: .random(), target: Array("elsewhere".utf8))
+        let revision = SentRevision(revision: .random(), content: try contentID(1))
+        try database.write(sending: [(file, revision)])
+        try database.write(sentLinks: [(link, first)])
+        try database.write(sentLinks: [(link, second)])
+        let other = try StateDatabase(path: scratch.appending("state.sqlite"))
+        #expect(try other.sentLinks() == [link: second])
+        #expect(try other.sending() == [file: revision])
+        try database.apply(SyncedChanges(answered: [link]))
+        #expect(try database.sentLinks() == [:])
+        #expect(try database.sending() == [file: revision])
+    }
+
     @Test func `items are found by place, folder and inode`() throws {
         let folder = ItemID(high: 9, low: 9)
         var items = try (1...4).map { try remoteFile(UInt64($0), "name \($0)", in: folder) }

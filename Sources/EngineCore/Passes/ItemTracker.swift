@@ -50,6 +50,7 @@ package final class ItemTracker<View: DeviceView> {
     package var sentAs: [InodeKey: ItemID] = [:]
     /// What was sent and not answered, as in the state database.
     package var sending: [ItemID: SentRevision] = [:]
+    package var sentLinks: [ItemID: SentLink] = [:]
     /// Items of which the server has refused what was sent under a revision that others may know: the next attempt takes a fresh one.
     package var refusedRevisions: Set<ItemID> = []
     /// Items with a large content that is on its way, in either direction.

@@ -33,6 +33,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func differing(after last: ItemID?, limit: Int) throws -> [ItemID]
     /// Before it leaves: what is sent, and as which revision.
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws
+    /// The same of links' targets.
+    func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws
     /// The deletions that wait for somebody's word are these.
     func write(held: Set<ItemID>) throws
     /// Writes down what the cloud says now, also where it says less than it did, and what is still agreed on with it

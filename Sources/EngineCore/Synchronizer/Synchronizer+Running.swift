@@ -204,6 +204,7 @@ extension Synchronizer {
     /// harmless, since equal content is agreement (architecture section 4, "Order").
     private func record(_ pass: Pass) async throws {
         guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
+        try forgetSentLinks(pass)
         let record = PassRecord(
             changes: pass.changes,
             answered: pass.answered,

@@ -8,21 +8,28 @@ private struct Prepared {
     /// Chunks that go along.
     var chunks: [(id: ChunkID, bytes: [UInt8])] = []
 
-    mutating func add(_ action: ItemOperation.Action, _ send: Send?, as id: OperationID, isUnwitnessed: Bool) {
+    /// - Parameter former: the operation on the item that goes before.
+    mutating func add(
+        _ action: ItemOperation.Action,
+        _ send: Send?,
+        as id: OperationID,
+        isUnwitnessed: Bool,
+        after former: ItemOperation.Action? = nil
+    ) {
         let isEdit = if case .edit = action { true } else { false }
         let operation = ItemOperation(
             id: id,
             item: candidate.id,
             action: action,
             isUnwitnessed: isEdit && isUnwitnessed,
-            formerAttributes: former(action),
-            formerTarget: formerTarget(action)
+            formerAttributes: formerAttributes(action),
+            formerTarget: formerTarget(action, after: former)
         )
         operations.append((operation, send))
     }
 
     /// What was agreed on before: only what has changed since then is a change.
-    private func former(_ action: ItemOperation.Action) -> ItemAttributes? {
+    private func formerAttributes(_ action: ItemOperation.Action) -> ItemAttributes? {
         switch action {
         case .edit, .setAttributes(_, _, .some): candidate.synced?.attributes
         case .create, .announce, .setAttributes, .move, .delete, .revive, .resolve, .restore, .undelete, .discard: nil
@@ -30,10 +37,10 @@ private struct Prepared {
     }
 
     /// What the item led to, as far as is known here.
-    private func formerTarget(_ action: ItemOperation.Action) -> [UInt8]? {
+    private func formerTarget(_ action: ItemOperation.Action, after former: ItemOperation.Action?) -> [UInt8]? {
         switch action {
         case .edit, .delete:
-            let known = candidate.synced?.content ?? candidate.remote?.content
+            let known = former?.content ?? candidate.synced?.content ?? candidate.remote?.content
             guard case .symlink(let target)? = known else { return nil }
             return target
         case .create, .announce, .move, .setAttributes, .revive, .resolve, .restore, .undelete, .discard: return nil
@@ -166,7 +173,11 @@ extension Synchronizer {
         let isUnwitnessed = candidate.found.map { tracker.unwitnessed.contains($0.place) } ?? false
         for action in send.actions {
             guard let operation = try operation(action, candidate, pass) else { return nil }
-            prepared.add(operation, action, as: device.newOperation(), isUnwitnessed: isUnwitnessed)
+            let sent = tracker.sentLinks.isEmpty ? nil : sentAgain(action, candidate)
+            if let sent { prepared.add(sent.action, .edit(base: nil), as: sent.id, isUnwitnessed: false) }
+            // A new target waits until it is known what became of that one.
+            if sent != nil, case .edit = action { continue }
+            prepared.add(operation, action, as: device.newOperation(), isUnwitnessed: isUnwitnessed, after: sent?.action)
         }
         // What only steps aside brings nothing: the content follows with the edit.
         let bringsContent = prepared.operations.contains { $0.operation.action.content != nil }
@@ -178,6 +189,28 @@ extension Synchronizer {
             }
         }
         return prepared
+    }
+
+    /// What was sent of a link and not answered, as the operation that it was: others may have changed it since then, and back to what it
+    /// was before. First, if a program has deleted the link since, or given it another target.
+    private func sentAgain(_ send: Send, _ candidate: Candidate) -> (id: OperationID, action: ItemOperation.Action)? {
+        guard let sent = tracker.sentLinks[candidate.id], case .symlink? = candidate.synced?.content else { return nil }
+        switch (send, candidate.found?.content) {
+        case (.edit, .symlink?), (.delete, nil): break
+        default: return nil
+        }
+        let found = candidate.found
+        guard let attributes = found?.attributes ?? candidate.synced?.attributes else { return nil }
+        let edited = found.map { tracker.editedAt[$0.place] ?? $0.state.changed } ?? attributes.modified
+        let content = ItemContent.symlink(target: sent.target)
+        let edit = ItemOperation.Action.edit(
+            base: nil,
+            content: content,
+            attributes: attributes,
+            manifest: Manifest(),
+            edited: edited
+        )
+        return (sent.operation, edit)
     }
 
     /// Chunks of the revision that this one follows: the cloud has them.
@@ -282,13 +315,36 @@ extension Synchronizer {
     /// Written down before it leaves.
     private func noteSending(_ batch: [Prepared]) throws {
         var news: [(item: ItemID, sent: SentRevision)] = []
+        var links: [(item: ItemID, sent: SentLink)] = []
         for (operation, _) in batch.flatMap(\.operations) {
-            guard case .file(let file)? = operation.action.content else { continue }
-            let sent = SentRevision(revision: file.revision, content: file.content)
-            if tracker.sending[operation.item] != sent { news.append((operation.item, sent)) }
+            switch operation.action {
+            case .create(_, .file(let file), _, _, _), .edit(_, .file(let file), _, _, _), .announce(_, let file, _):
+                let sent = SentRevision(revision: file.revision, content: file.content)
+                if tracker.sending[operation.item] != sent { news.append((operation.item, sent)) }
+            case .edit(_, .symlink(let target), _, _, _):
+                let sent = SentLink(operation: operation.id, target: target)
+                if tracker.sentLinks[operation.item] != sent { links.append((operation.item, sent)) }
+            case .create, .edit, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete, .discard: break
+            }
         }
         try device.write(sending: news)
         for (item, sent) in news { tracker.sending[item] = sent }
+        try device.write(sentLinks: links)
+        for (item, sent) in links { tracker.sentLinks[item] = sent }
+    }
+
+    /// What was sent of a link says nothing any more when something else than before is agreed on.
+    func forgetSentLinks(_ pass: Pass) throws {
+        guard !tracker.sentLinks.isEmpty else { return }
+        for id in pass.changes.removals { forgetSentLink(id, pass) }
+        for row in pass.changes.upserts where tracker.sentLinks[row.id] != nil {
+            if try device.synced(row.id)?.content != row.content { forgetSentLink(row.id, pass) }
+        }
+    }
+
+    private func forgetSentLink(_ item: ItemID, _ pass: Pass) {
+        guard !tracker.sentLinks.isEmpty, tracker.sentLinks.removeValue(forKey: item) != nil else { return }
+        pass.changes.answered.append(item)
     }
 
     // MARK: Committing
@@ -372,6 +428,7 @@ extension Synchronizer {
             if case .delete = operation.action {
                 candidate.verdict = forget(candidate, pass)
             } else {
+                forgetSentLink(candidate.id, pass)
                 // A link that leads elsewhere by now, which was not known: what is here goes on beside it.
                 candidate.remote = remote
                 candidate.verdict = .again
@@ -511,6 +568,12 @@ extension Synchronizer {
         case .edit(_, let content, let attributes, _, _):
             row.content = agreedContent(content, remote)
             row.attributes = attributes
+            forgetSentLink(candidate.id, pass)
+            if case .symlink(let target) = content, found.content != .symlink(target: target) {
+                // What a program has made of it since follows.
+                row.local?.changed = Timestamp(nanoseconds: 0)
+                candidate.verdict = .again
+            }
         case .move(let place):
             // Until it has the name that follows, nothing else is agreed on.
             if !TransitionalName.matches(place.name) { row.place = place }

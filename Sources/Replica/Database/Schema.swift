@@ -30,6 +30,8 @@ enum Schema {
             if isCaseInsensitive { try RemoteTable.foldNames(database) }
         }
         if version < 7 { try database.execute(sql: formerTable) }
+        // Of a link: its target, and the operation as its revision.
+        if version < 8 { try database.execute(sql: "ALTER TABLE sending ADD COLUMN target BLOB") }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }

@@ -9,7 +9,7 @@ extension StateDatabase {
         try reading { database in
             let boot = MachineStart.id
             var sending: [ItemID: SentRevision] = [:]
-            try database.step("SELECT item, revision, content, boot FROM sending", []) { row in
+            try database.step("SELECT item, revision, content, boot FROM sending WHERE target IS NULL", []) { row in
                 if let item = row.identifier(0, ItemKindTag.self),
                     let revision = row.identifier(1, RevisionKindTag.self)
                 {
@@ -22,6 +22,37 @@ extension StateDatabase {
                 return true
             }
             return sending
+        }
+    }
+
+    package func sentLinks() throws(ReplicaError) -> [ItemID: SentLink] {
+        try reading { database in
+            var sent: [ItemID: SentLink] = [:]
+            try database.step("SELECT item, revision, target FROM sending WHERE target IS NOT NULL", []) { row in
+                if let item = row.identifier(0, ItemKindTag.self),
+                    let operation = row.identifier(1, OperationKindTag.self), let target = row.blob(2)
+                {
+                    sent[item] = SentLink(operation: operation, target: target)
+                }
+                return true
+            }
+            return sent
+        }
+    }
+
+    package func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws(ReplicaError) {
+        guard !sentLinks.isEmpty else { return }
+        try writing { database in
+            let insert = try database.prepared(
+                "INSERT OR REPLACE INTO sending (item, revision, target) VALUES (?, ?, ?)"
+            )
+            for (item, sent) in sentLinks {
+                try insert.run { row in
+                    row.append(item)
+                    row.append(sent.operation)
+                    row.append(sent.target)
+                }
+            }
         }
     }
 

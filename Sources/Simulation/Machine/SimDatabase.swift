@@ -6,6 +6,7 @@ struct SimDatabase {
     private(set) var remote: [ItemID: RemoteItem] = [:]
     private(set) var pending: Set<ItemID> = []
     var sending: [ItemID: SentRevision] = [:]
+    var sentLinks: [ItemID: SentLink] = [:]
     var held: Set<ItemID> = []
     var manifests: [ContentID: Manifest] = [:]
     /// What packages' revisions were of which a restored server knew nothing.
@@ -141,7 +142,10 @@ struct SimDatabase {
             synced[row.id] = row
             refresh(row.id)
         }
-        for id in changes.answered { sending[id] = nil }
+        for id in changes.answered {
+            sending[id] = nil
+            sentLinks[id] = nil
+        }
         manifests.merge(new) { known, _ in known }
     }
 

@@ -36,6 +36,11 @@ extension SimDevice: EngineDevice {
         for (item, sent) in sending { machine.database.sending[item] = sent }
     }
 
+    func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws {
+        try canWrite()
+        for (item, sent) in sentLinks { machine.database.sentLinks[item] = sent }
+    }
+
     func write(held: Set<ItemID>) throws {
         try canWrite()
         machine.database.held = held

@@ -58,6 +58,7 @@ final class SimDevice {
     func start() {
         synchronizer.heldDeletions = machine.database.held
         synchronizer.tracker.sending = machine.database.sending
+        synchronizer.tracker.sentLinks = machine.database.sentLinks
         for row in machine.database.synced.values where row.content.kind == .package {
             if let key = row.local?.key { marks.mark(key) }
         }

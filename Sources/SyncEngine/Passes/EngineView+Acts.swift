@@ -36,6 +36,9 @@ extension EngineView: EngineDevice {
     }
 
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws { try replica.database.write(sending: sending) }
+    func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws {
+        try replica.database.write(sentLinks: sentLinks)
+    }
 
     func write(held: Set<ItemID>) throws {
         let stored = try replica.database.held()

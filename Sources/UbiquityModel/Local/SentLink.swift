@@ -1,0 +1,11 @@
+/// A target that this device has given a link in the cloud, or is about to. A link has no revisions by which that could be told from what
+/// others have made of it since: it is sent as the same operation again until the answer has come.
+package struct SentLink: Hashable, Sendable {
+    package var operation: OperationID
+    package var target: [UInt8]
+
+    package init(operation: OperationID, target: [UInt8]) {
+        self.operation = operation
+        self.target = target
+    }
+}
