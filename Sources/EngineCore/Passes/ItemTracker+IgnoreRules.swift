@@ -1,4 +1,4 @@
-import Reconciliation
+package import Reconciliation
 package import UbiquityModel
 
 /// Which rules hold in a folder, and what they say of something that is not in the cloud.
@@ -95,6 +95,14 @@ extension ItemTracker {
     }
 
     // MARK: What they say
+
+    /// Why a file is not sent under the name that it has. Its row may be one that has gone on without it: what a file was sent as stays with
+    /// its name.
+    package func reasonToStay(_ place: LocalPlace, _ state: LocalState, _ row: SyncedItem?) -> LocalOnly.Reason? {
+        if let row, row.place.name == place.name, folderKey(of: row.place.parent) == place.folder { return nil }
+        guard case .ignored(let reason)? = try? ruling(onUnsent: place, state) else { return nil }
+        return reason
+    }
 
     /// For people, too: why something that has no row is not sent.
     package func ruling(onUnsent place: LocalPlace, _ state: LocalState) throws -> IgnoreRuling {

@@ -46,19 +46,21 @@ extension Synchronizer {
                 tracker.ignoring.changed.insert(found.state.key)
             }
         }
-        if let place = candidate.found?.place, IgnoreRules.isName(place.name) { noteRules(at: place, pass) }
+        let hasFailed = candidate.verdict == .failed
+        if let place = candidate.found?.place, IgnoreRules.isName(place.name) { noteRules(at: place, hasFailed, pass) }
         for place in [candidate.remote?.place, candidate.synced?.place] {
             guard let place, IgnoreRules.isName(place.name), let folder = tracker.folderKey(of: place.parent) else {
                 continue
             }
-            noteRules(at: LocalPlace(folder: folder, name: place.name), pass)
+            noteRules(at: LocalPlace(folder: folder, name: place.name), hasFailed, pass)
         }
     }
 
     /// It is looked at in a moment. Until then the next pass, which may begin at once, knows that there are such: what was made meanwhile
     /// would be sent.
-    private func noteRules(at place: LocalPlace, _ pass: Pass) {
-        pass.rulePlaces.insert(place)
+    /// - Parameter hasFailed: it is tried again, and looked at then: a program may have the file open meanwhile.
+    private func noteRules(at place: LocalPlace, _ hasFailed: Bool, _ pass: Pass) {
+        if !hasFailed { pass.rulePlaces.insert(place) }
         tracker.ignoring.noteName(place.name, in: place.folder)
     }
 

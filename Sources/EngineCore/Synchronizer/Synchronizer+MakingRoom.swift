@@ -30,7 +30,7 @@ extension Synchronizer {
         }
         guard leaving(occupant, place, target) != nil else {
             // Then there is room the next time.
-            if await !withdrawAnnounced(occupant, place, target, pass) { lookAtStranger(occupant, place) }
+            if await !withdrawAnnounced(occupant, place, target, pass) { lookAtStranger(occupant, place, pass) }
             return
         }
         // Into the folder where it is to be: the occupant may be a folder that it lies in, and has to get out of.
@@ -53,13 +53,16 @@ extension Synchronizer {
         } else if let row = unheardOf(occupant) {
             await moveAside(row, place, target, occupant, pass)
         } else {
-            lookAtStranger(occupant, place)
+            lookAtStranger(occupant, place, pass)
         }
     }
 
     /// What has the name is no item that this device knows of, and was not looked at as one: it is told of, or gets another name.
-    private func lookAtStranger(_ occupant: LocalState, _ place: LocalPlace) {
-        guard ((try? device.synced(key: occupant.key)) ?? []).isEmpty else { return }
+    private func lookAtStranger(_ occupant: LocalState, _ place: LocalPlace, _ pass: Pass) {
+        // What this very pass has looked at comes again by itself: a program may be writing it.
+        guard ((try? device.synced(key: occupant.key)) ?? []).isEmpty,
+            !pass.all.contains(where: { $0.found?.place == place && $0.found?.state.key == occupant.key })
+        else { return }
         handle(.changed(place, isOpen: false))
     }
 

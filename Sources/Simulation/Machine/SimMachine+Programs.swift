@@ -519,7 +519,8 @@ extension SimMachine {
             ((try? world.cloud.tokens(of: content.revision)) ?? nil) != nil, device?.isDrained == true,
             device?.synchronizer.isRunningPass == false,
             // It may be about to become another item.
-            device?.synchronizer.core.isWaiting(.place(file.place)) == false
+            device?.synchronizer.core.isWaiting(.place(file.place)) == false,
+            device?.synchronizer.tracker.reasonToStay(file.place, state, row) == nil
         else { return }
         world.count(.evictions)
         world.note("\(name) evicts \(shown(file.place))")

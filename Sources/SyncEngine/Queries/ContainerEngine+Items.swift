@@ -270,11 +270,8 @@ extension ContainerEngine {
     /// Why something stays on this device: by its name, or since it is ignored, which is said only of what the cloud does not have.
     func localOnlyReason(_ item: Resolved) -> LocalOnly.Reason? {
         guard !item.path.isRoot else { return nil }
-        if let reason = tracker.localOnlyReason(item.place, item.path) { return reason }
-        guard item.row == nil, case .ignored(let reason)? = try? tracker.ruling(onUnsent: item.place, item.state) else {
-            return nil
-        }
-        return reason
+        return tracker.localOnlyReason(item.place, item.path)
+            ?? tracker.reasonToStay(item.place, item.state, item.row)
     }
 
     private func problem(of item: Resolved) -> String? {
