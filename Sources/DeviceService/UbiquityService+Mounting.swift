@@ -126,11 +126,11 @@ extension UbiquityService {
         var imported = 0
         let importer = Importer(source: point, replica: replica, key: info.key, progress: progress)
         if entry.isImporting, isOccupied {
-            try await blocking { () throws(ControlError) in try importer.check(home: home) }
+            let fine = try await blocking { () throws(ControlError) in try importer.check(home: home) }
             try await remember(entry)
             imported = try await blocking { () throws(ControlError) in
                 try Self.noteUnclean(replica)
-                return try importer.run()
+                return try importer.run(fine: fine)
             }
         }
         entry.isImporting = false

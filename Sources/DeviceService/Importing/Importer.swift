@@ -23,7 +23,9 @@ struct Importer {
 
     // MARK: - Looking
 
-    func check(home: HomeDirectories) throws(ControlError) {
+    /// - Returns: the entries of the folder that can be moved as they are, with all that lies in them: half of what an import takes is to
+    ///   look at each item.
+    func check(home: HomeDirectories) throws(ControlError) -> Set<Name> {
         for own in Set([home.configuration, home.data, home.state]).sorted()
         where ControlPath(own).relative(to: source) != nil {
             throw ControlError(
@@ -34,45 +36,53 @@ struct Importer {
         }
         let root = try LocalFolder(opening: source)
         let device = try LocalFolder.status(of: root.raw, path: source).device
-        try check(root, device: device)
+        var fine: Set<Name> = []
+        for name in try root.names() where try check(name, of: root, device: device) { fine.insert(name) }
+        return fine
     }
 
-    private func check(_ folder: borrowing LocalFolder, device: UInt64) throws(ControlError) {
-        for name in try folder.names() {
-            guard let status = try folder.status(of: name) else { continue }
-            if status.device != device {
-                throw ControlError(
-                    "\(folder.path(of: name))",
-                    "another filesystem is mounted there",
-                    remedy: "unmount it first"
-                )
-            }
-            switch status.mode & S_IFMT {
-            case S_IFREG:
-                if try folder.isPlaceholder(name) {
-                    throw ControlError(
-                        "\(folder.path(of: name))",
-                        "it is a placeholder of another container: its content is not here",
-                        remedy: "remove it, or download it where it comes from"
-                    )
-                }
-            case S_IFDIR: try check(try LocalFolder(opening: name, in: folder), device: device)
-            default: break
-            }
+    /// - Returns: whether nothing has to be done to it, nor to anything in it, for the backing tree.
+    private func check(
+        _ name: Name,
+        of folder: borrowing LocalFolder,
+        device: UInt64
+    ) throws(ControlError) -> Bool {
+        guard let status = try folder.status(of: name) else { return false }
+        if status.device != device {
+            throw ControlError(
+                "\(folder.path(of: name))",
+                "another filesystem is mounted there",
+                remedy: "unmount it first"
+            )
         }
+        let shape = try folder.shape(of: name, status)
+        if shape == .placeholder, status.mode & S_IFMT == S_IFREG {
+            throw ControlError(
+                "\(folder.path(of: name))",
+                "it is a placeholder of another container: its content is not here",
+                remedy: "remove it, or download it where it comes from"
+            )
+        }
+        var isFine = shape == .fine
+        guard status.mode & S_IFMT == S_IFDIR else { return isFine }
+        let inner = try LocalFolder(opening: name, in: folder)
+        for entry in try inner.names() where try !check(entry, of: inner, device: device) { isFine = false }
+        return isFine
     }
 
     // MARK: - Moving
 
+    /// - Parameter fine: what `check` has just found.
     /// - Returns: how many entries of the folder were moved.
-    func run() throws(ControlError) -> Int {
+    func run(fine: Set<Name>) throws(ControlError) -> Int {
         let folder = try LocalFolder(opening: source)
         let tree = LocalFolder(borrowing: replica.tree.rootDescriptor, path: ControlPath(replica.treePath))
         let names = try folder.names()
         for (index, name) in names.enumerated() {
             progress(ControlProgress("importing", done: Int64(index), total: Int64(names.count), unit: .files))
             let isReserved = name.bytes == Array(".versions".utf8)
-            try place(name, of: folder, in: tree, as: isReserved ? name.numbered(2) : name)
+            let wanted = isReserved ? name.numbered(2) : name
+            try place(name, of: folder, in: tree, as: wanted, isFine: fine.contains(name))
         }
         try synchronizeTree()
         let status = clinux_syncfs(folder.raw)
@@ -84,7 +94,8 @@ struct Importer {
         _ name: Name,
         of folder: borrowing LocalFolder,
         in target: borrowing LocalFolder,
-        as wanted: Name
+        as wanted: Name,
+        isFine: Bool
     ) throws(ControlError) {
         guard let status = try folder.status(of: name) else { return }
         var free = wanted
@@ -92,7 +103,7 @@ struct Importer {
         while let present = try target.status(of: free) {
             // A numbered file may be the copy of an import that was killed before it removed the source.
             if number == 1 || status.mode & S_IFMT != S_IFDIR,
-                try merge(name, status, of: folder, in: target, with: free, present)
+                try merge(name, status, of: folder, in: target, with: free, present, isFine: isFine)
             {
                 return
             }
@@ -100,7 +111,7 @@ struct Importer {
             free = wanted.numbered(number)
         }
         let isCopied = try LocalFolder.status(of: target.raw, path: target.path).device != status.device
-        try folder.adopt(name, status, isCopied: isCopied)
+        if !isFine { try folder.adopt(name, status, isCopied: isCopied) }
         let failure = try folder.rename(name, to: target, as: free)
         switch failure {
         case 0: return
@@ -120,14 +131,17 @@ struct Importer {
         of folder: borrowing LocalFolder,
         in target: borrowing LocalFolder,
         with wanted: Name,
-        _ present: clinux_status
+        _ present: clinux_status,
+        isFine: Bool
     ) throws(ControlError) -> Bool {
         guard status.mode & S_IFMT == present.mode & S_IFMT else { return false }
         switch status.mode & S_IFMT {
         case S_IFDIR:
             let inner = try LocalFolder(opening: name, in: folder)
             let innerTarget = try LocalFolder(opening: wanted, in: target)
-            for entry in try inner.names() { try place(entry, of: inner, in: innerTarget, as: entry) }
+            for entry in try inner.names() {
+                try place(entry, of: inner, in: innerTarget, as: entry, isFine: isFine)
+            }
             try folder.remove(name, isFolder: true)
             return true
         case S_IFREG:

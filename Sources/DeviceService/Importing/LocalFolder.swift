@@ -57,9 +57,11 @@ struct LocalFolder: ~Copyable {
             while offset + 19 < Int(length) {
                 let record = Int(buffer[offset + 16]) | Int(buffer[offset + 17]) << 8
                 // The names of "." and ".." are none, and dropped here.
-                if let name = try? Name(bytes: buffer[(offset + 19)..<(offset + record)].prefix { $0 != 0 }) {
-                    result.append(name)
+                let name = buffer.withUnsafeBytes { bytes in
+                    let room = bytes[(offset + 19)..<(offset + record)].prefix { $0 != 0 }
+                    return try? Name(bytes: UnsafeRawBufferPointer(rebasing: room))
                 }
+                if let name { result.append(name) }
                 offset += record
             }
         }
@@ -104,6 +106,29 @@ struct LocalFolder: ~Copyable {
         let count = name.withCString { clinux_readlink_at(raw, $0, &buffer, buffer.count) }
         guard count >= 0 else { throw failure(name, Int32(count)) }
         return buffer.prefix(Int(count)).map { UInt8(bitPattern: $0) }
+    }
+
+    /// What an import has to do to an item for the backing tree.
+    enum Shape {
+        case fine
+        case toBeAdopted
+        /// Its content is not here.
+        case placeholder
+    }
+
+    func shape(of name: Name, _ status: clinux_status) throws(ControlError) -> Shape {
+        let kind: LocalKind
+        switch status.mode & S_IFMT {
+        case S_IFREG: kind = .file
+        case S_IFDIR: kind = .folder
+        default: return .fine
+        }
+        let own = try ownAttributes(of: name)
+        if !own.isEmpty {
+            return own.contains(Array(ExtendedAttributes.placeholder.utf8)) ? .placeholder : .toBeAdopted
+        }
+        let visible = UInt16(status.mode & 0o7777)
+        return InodeMode.backing(visible, kind) == visible ? .fine : .toBeAdopted
     }
 
     /// Gives an item, and everything in it, the shape that items of the backing tree have: no attributes of ours from elsewhere,

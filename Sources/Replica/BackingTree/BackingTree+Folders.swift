@@ -84,7 +84,7 @@ private func append(_ records: UnsafeRawBufferPointer, to entries: inout [(name:
         let name = records[(offset + 19)..<(offset + length)].prefix { $0 != 0 }
         // `.` and `..` are no names, and the only ones that the kernel gives which are none (longer than 255 bytes
         // exist on foreign filesystems only, on which the driver can make none either).
-        if let name = try? Name(bytes: name) {
+        if let name = try? Name(bytes: UnsafeRawBufferPointer(rebasing: name)) {
             let type = UInt32(records[offset + 18])
             // The bits of `st_mode` that say what it is; 0 is DT_UNKNOWN.
             entries.append((name, type == 0 ? nil : LocalKind(mode: type << 12)))

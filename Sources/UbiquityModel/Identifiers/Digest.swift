@@ -3,23 +3,29 @@ package struct Digest<Kind>: Hashable, Sendable, Comparable {
     package let words: (UInt64, UInt64, UInt64, UInt64)
 
     /// `nil` if there are not exactly 32 bytes.
-    @inlinable
     package init?(bytes: some Collection<UInt8>) {
-        let words = withContiguousBytes(bytes) { bytes -> (UInt64, UInt64, UInt64, UInt64)? in
-            guard bytes.count == 32 else { return nil }
-            func word(_ index: Int) -> UInt64 {
-                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
-            }
-            return (word(0), word(1), word(2), word(3))
+        guard let digest = withContiguousBytes(bytes, Self.init(bytes:)) else { return nil }
+        self = digest
+    }
+
+    // Without anything generic (see `Name`).
+
+    package init?(bytes: [UInt8]) {
+        guard let digest = bytes.withUnsafeBytes(Self.init(bytes:)) else { return nil }
+        self = digest
+    }
+
+    package init?(bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 32 else { return nil }
+        func word(_ index: Int) -> UInt64 {
+            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
         }
-        guard let words else { return nil }
-        self.words = words
+        words = (word(0), word(1), word(2), word(3))
     }
 
     package var bytes: [UInt8] { withBytes { Array($0) } }
 
     /// The 32 bytes, without an array of them.
-    @inlinable
     package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         withUnsafeBytes(of: (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian), body)
     }

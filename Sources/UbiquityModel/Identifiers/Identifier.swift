@@ -1,12 +1,18 @@
 /// A random 128-bit identifier made by a device (or the server), so that a repeated request can be recognised.
 ///
 /// The generic parameter only keeps kinds of identifiers apart at compile time: an `ItemID` is never taken for a `RevisionID`.
-package struct Identifier<Kind>: Hashable, Sendable, Comparable {
-    package let high: UInt64
-    package let low: UInt64
+///
+/// Public, with what dictionaries of them ask: nothing of a `package` type is inlined in another target, nor is a special version made of
+/// what is generic (Swift 6.3). The simulator takes a tenth longer then.
+public struct Identifier<Kind>: Hashable, Sendable, Comparable {
+    /// The first eight bytes.
+    public let high: UInt64
+    /// The last eight bytes.
+    public let low: UInt64
 
+    /// An identifier that is known already.
     @inlinable
-    package init(high: UInt64, low: UInt64) {
+    public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
@@ -36,36 +42,44 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
     }
 
     /// The 16 bytes, big-endian; `nil` if there are not exactly 16.
-    @inlinable
     package init?(bytes: some Collection<UInt8>) {
-        let words = withContiguousBytes(bytes) { bytes -> (UInt64, UInt64)? in
-            guard bytes.count == 16 else { return nil }
-            return (
-                UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
-                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-            )
-        }
-        guard let words else { return nil }
-        self.init(high: words.0, low: words.1)
+        guard let id = withContiguousBytes(bytes, Self.init(bytes:)) else { return nil }
+        self = id
+    }
+
+    // Without anything generic (see `Name`).
+
+    package init?(bytes: [UInt8]) {
+        guard let id = bytes.withUnsafeBytes(Self.init(bytes:)) else { return nil }
+        self = id
+    }
+
+    package init?(bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 16 else { return nil }
+        high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+        low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
 
     package var bytes: [UInt8] { withBytes { Array($0) } }
 
     /// The 16 bytes, without an array of them.
-    @inlinable
     package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
     }
 
-    package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
+    /// In the order of their bytes.
+    @inlinable
+    public static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
 
     // Written out, so that other modules' dictionaries need not ask which kind of identifier it is.
 
+    /// Whether all bytes are the same.
     @inlinable
-    package static func == (left: Self, right: Self) -> Bool { left.high == right.high && left.low == right.low }
+    public static func == (left: Self, right: Self) -> Bool { left.high == right.high && left.low == right.low }
 
+    /// All of its bytes.
     @inlinable
-    package func hash(into hasher: inout Hasher) {
+    public func hash(into hasher: inout Hasher) {
         hasher.combine(high)
         hasher.combine(low)
     }
@@ -73,9 +87,10 @@ package struct Identifier<Kind>: Hashable, Sendable, Comparable {
 
 extension Identifier: CustomStringConvertible, LosslessStringConvertible {
     /// 32 lowercase hexadecimal digits.
-    package var description: String { Hexadecimal.encode(bytes) }
+    public var description: String { Hexadecimal.encode(bytes) }
 
-    package init?(_ description: String) {
+    /// Of 32 lowercase hexadecimal digits; `nil` for anything else.
+    public init?(_ description: String) {
         guard let bytes = Hexadecimal.decode(description) else { return nil }
         self.init(bytes: bytes)
     }

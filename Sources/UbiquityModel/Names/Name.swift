@@ -2,21 +2,27 @@
 ///
 /// A value of this type has been checked, wherever it came from: that is the only way to make one.
 package struct Name: Hashable, Sendable, Comparable {
-    @usableFromInline package let bytes: [UInt8]
+    package let bytes: [UInt8]
 
-    package init(bytes: some Collection<UInt8>) throws(NameError) {
-        self.bytes = try withContiguousBytes(bytes) { bytes -> Result<[UInt8], NameError> in
-            Self.fault(of: bytes).map { .failure($0) } ?? .success(Array(bytes))
-        }.get()
+    package init(bytes: some Collection<UInt8>) throws(NameError) { try self.init(bytes: Array(bytes)) }
+
+    // What names are mostly made of, without anything generic: of a generic function in another target no special version is made, even if it
+    // is inlinable, since its access is `package` (Swift 6.3).
+
+    package init(bytes: [UInt8]) throws(NameError) {
+        if let fault = bytes.withUnsafeBytes(Self.fault) { throw fault }
+        self.bytes = bytes
     }
 
-    /// Of a C string: for every request that has a name, so without anything generic.
+    package init(bytes: UnsafeRawBufferPointer) throws(NameError) {
+        if let fault = Self.fault(of: bytes) { throw fault }
+        self.bytes = Array(bytes)
+    }
+
     package init(cString: UnsafePointer<CChar>) throws(NameError) {
         var count = 0
         while count <= 255, cString[count] != 0 { count += 1 }
-        let bytes = UnsafeRawBufferPointer(start: cString, count: count)
-        if let fault = Self.fault(of: bytes) { throw fault }
-        self.bytes = Array(bytes)
+        try self.init(bytes: UnsafeRawBufferPointer(start: cString, count: count))
     }
 
     private static func fault(of bytes: UnsafeRawBufferPointer) -> NameError? {
@@ -37,21 +43,19 @@ package struct Name: Hashable, Sendable, Comparable {
     /// All bytes at once: an array is hashed one by one.
     package func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 
-    /// Calls `body` with the name as a C string.
-    @inlinable
+    /// Calls `body` with the name as a C string. Without a type made of `Result` and `Failure`, which would be looked up at each call: that
+    /// took seven times as long.
     package func withCString<Result, Failure: Error>(
         _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        var outcome: Swift.Result<Result, Failure>?
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
-            for index in bytes.indices { buffer[index] = CChar(bitPattern: bytes[index]) }
-            buffer[bytes.count] = 0
-            // The allocation has room for 255 bytes and the NUL, so it has a base address.
-            guard let base = buffer.baseAddress else { return }
-            do throws(Failure) { outcome = .success(try body(base)) } catch { outcome = .failure(error) }
+        // 255 bytes and the NUL.
+        var terminated = InlineArray<256, CChar>(repeating: 0)
+        var characters = terminated.mutableSpan
+        for index in bytes.indices { characters[index] = CChar(bitPattern: bytes[index]) }
+        return try characters.withUnsafeBufferPointer { characters throws(Failure) in
+            guard let start = characters.baseAddress else { preconditionFailure("256 characters have an address") }
+            return try body(start)
         }
-        guard let outcome else { preconditionFailure("a temporary allocation of 256 bytes has no address") }
-        return try outcome.get()
     }
 }
 
