@@ -657,6 +657,16 @@ extension Story {
             steps: [2, 3, 6, 7, 10, 11, 30, 31, 35, 36, 37, 38],
             moreFaults: [.lateWords, .links, .races, .serverBackups]
         ),
+        // A file that had been another item was given up under a name that is ignored, and was nowhere but in a version.
+        Story(
+            seed: 99_971_005_969,
+            steps: [
+                0, 1, 3, 4, 5, 6, 8, 9, 12, 14, 15, 16, 17, 18, 19, 20, 22, 23, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35,
+                37, 38, 39, 40, 42, 43, 44, 45, 46, 47, 49, 50, 51, 52, 53, 54, 56, 57, 58, 59, 60, 61, 62, 64, 65, 66,
+                67, 68, 70, 71, 72, 73, 74, 75, 76, 78, 79,
+            ],
+            moreFaults: [.backups, .cases, .lateWords, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

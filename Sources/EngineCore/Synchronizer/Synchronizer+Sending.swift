@@ -177,7 +177,8 @@ extension Synchronizer {
             if let sent { prepared.add(sent.action, .edit(base: nil), as: sent.id, isUnwitnessed: false) }
             // A new target waits until it is known what became of that one.
             if sent != nil, case .edit = action { continue }
-            prepared.add(operation, action, as: device.newOperation(), isUnwitnessed: isUnwitnessed, after: sent?.action)
+            let id = device.newOperation()
+            prepared.add(operation, action, as: id, isUnwitnessed: isUnwitnessed, after: sent?.action)
         }
         // What only steps aside brings nothing: the content follows with the edit.
         let bringsContent = prepared.operations.contains { $0.operation.action.content != nil }
