@@ -657,6 +657,12 @@ extension Story {
             steps: [2, 3, 6, 7, 10, 11, 30, 31, 35, 36, 37, 38],
             moreFaults: [.lateWords, .links, .races, .serverBackups]
         ),
+        // A link's edit whose answer was lost was sent as a new one: what another device had made of the link since was gone.
+        Story(
+            seed: 100_000_143_214,
+            steps: [4, 6, 7, 8, 9, 10, 12, 14, 16, 17, 22, 24, 25, 26, 30, 31, 37],
+            moreFaults: [.links]
+        ),
         // A file that had been another item was given up under a name that is ignored, and was nowhere but in a version.
         Story(
             seed: 99_971_005_969,
