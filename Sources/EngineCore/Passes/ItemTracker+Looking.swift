@@ -298,13 +298,22 @@ extension ItemTracker {
     /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by view.now
     /// nothing is known in that case.
     private func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
-        guard let remote, !remote.isDeleted, sentRevision(remote) != nil, row?.content != remote.content,
-            sending[remote.id]?.isDoubtful == false
-        else { return row }
+        guard let remote, !remote.isDeleted, row?.content != remote.content, isSurelySent(remote) else { return row }
         var agreed = row ?? SyncedItem(remote, local: nil)
         agreed.content = remote.content
         agreed.local = nil
         return agreed
+    }
+
+    private func isSurelySent(_ remote: RemoteItem) -> Bool {
+        switch remote.content {
+        case .file: return sentRevision(remote) != nil && sending[remote.id]?.isDoubtful == false
+        case .symlink(let target):
+            // Whoever gives it another target is its author from then on.
+            guard let sent = sentLinks[remote.id], remote.author == view.deviceName else { return false }
+            return sent.target == target && !sent.isDoubtful
+        case .folder: return false
+        }
     }
 
     /// Whether the cloud's content is the one that this device has agreed on: a deletion here is sent only of that.

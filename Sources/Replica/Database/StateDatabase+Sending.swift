@@ -27,12 +27,17 @@ extension StateDatabase {
 
     package func sentLinks() throws(ReplicaError) -> [ItemID: SentLink] {
         try reading { database in
+            let boot = MachineStart.id
             var sent: [ItemID: SentLink] = [:]
-            try database.step("SELECT item, revision, target FROM sending WHERE target IS NOT NULL", []) { row in
+            try database.step("SELECT item, revision, target, boot FROM sending WHERE target IS NOT NULL", []) { row in
                 if let item = row.identifier(0, ItemKindTag.self),
                     let operation = row.identifier(1, OperationKindTag.self), let target = row.blob(2)
                 {
-                    sent[item] = SentLink(operation: operation, target: target)
+                    sent[item] = SentLink(
+                        operation: operation,
+                        target: target,
+                        isDoubtful: row.isNull(3) || row.text(3) != boot
+                    )
                 }
                 return true
             }
@@ -42,15 +47,17 @@ extension StateDatabase {
 
     package func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws(ReplicaError) {
         guard !sentLinks.isEmpty else { return }
+        let boot = MachineStart.id
         try writing { database in
             let insert = try database.prepared(
-                "INSERT OR REPLACE INTO sending (item, revision, target) VALUES (?, ?, ?)"
+                "INSERT OR REPLACE INTO sending (item, revision, target, boot) VALUES (?, ?, ?, ?)"
             )
             for (item, sent) in sentLinks {
                 try insert.run { row in
                     row.append(item)
                     row.append(sent.operation)
                     row.append(sent.target)
+                    if let boot, !sent.isDoubtful { row.append(text: boot) } else { row.appendNull() }
                 }
             }
         }

@@ -310,6 +310,7 @@ final class SimMachine {
         goBack(to: former)
         self.database = database
         for item in database.sending.keys { self.database.sending[item]?.isDoubtful = true }
+        for item in database.sentLinks.keys { self.database.sentLinks[item]?.isDoubtful = true }
     }
 
     private func goBack(to former: SimDisk) {

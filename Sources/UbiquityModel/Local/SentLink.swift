@@ -3,9 +3,12 @@
 package struct SentLink: Hashable, Sendable {
     package var operation: OperationID
     package var target: [UInt8]
+    /// See `SentRevision`.
+    package var isDoubtful: Bool
 
-    package init(operation: OperationID, target: [UInt8]) {
+    package init(operation: OperationID, target: [UInt8], isDoubtful: Bool = false) {
         self.operation = operation
         self.target = target
+        self.isDoubtful = isDoubtful
     }
 }
