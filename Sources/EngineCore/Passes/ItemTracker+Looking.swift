@@ -305,6 +305,7 @@ extension ItemTracker {
         return agreed
     }
 
+    /// Whether the cloud's content is one that this device has sent, and was here when it was.
     private func isSurelySent(_ remote: RemoteItem) -> Bool {
         switch remote.content {
         case .file: return sentRevision(remote) != nil && sending[remote.id]?.isDoubtful == false

@@ -47,42 +47,55 @@ extension StateDatabase {
 
     package func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws(ReplicaError) {
         guard !sentLinks.isEmpty else { return }
-        let boot = MachineStart.id
         try writing { database in
-            let insert = try database.prepared(
-                "INSERT OR REPLACE INTO sending (item, revision, target, boot) VALUES (?, ?, ?, ?)"
-            )
+            let insertion = try SendingTable.Insertion(database)
             for (item, sent) in sentLinks {
-                try insert.run { row in
-                    row.append(item)
-                    row.append(sent.operation)
-                    row.append(sent.target)
-                    if let boot, !sent.isDoubtful { row.append(text: boot) } else { row.appendNull() }
-                }
+                try insertion(item, sent.operation, target: sent.target, isDoubtful: sent.isDoubtful)
             }
         }
     }
 
     package func write(sending: [(item: ItemID, sent: SentRevision)]) throws(ReplicaError) {
         guard !sending.isEmpty else { return }
-        let boot = MachineStart.id
         try writing { database in
-            let insert = try database.prepared(
-                "INSERT OR REPLACE INTO sending (item, revision, content, boot) VALUES (?, ?, ?, ?)"
-            )
+            let insertion = try SendingTable.Insertion(database)
             for (item, sent) in sending {
-                try insert.run { row in
-                    row.append(item)
-                    row.append(sent.revision)
-                    if let content = sent.content { row.append(content) } else { row.appendNull() }
-                    if let boot, !sent.isDoubtful { row.append(text: boot) } else { row.appendNull() }
-                }
+                try insertion(item, sent.revision, content: sent.content, isDoubtful: sent.isDoubtful)
             }
         }
     }
 }
 
 enum SendingTable {
+    /// Not to be kept longer than the transaction.
+    struct Insertion {
+        private let statement: PreparedStatement
+        private let boot = MachineStart.id
+
+        init(_ database: Database) throws {
+            statement = try database.prepared(
+                "INSERT OR REPLACE INTO sending (item, revision, content, target, boot) VALUES (?, ?, ?, ?, ?)"
+            )
+        }
+
+        /// - Parameter id: a file's revision, or the operation that gave a link its target.
+        func callAsFunction<Kind>(
+            _ item: ItemID,
+            _ id: Identifier<Kind>,
+            content: ContentID? = nil,
+            target: [UInt8]? = nil,
+            isDoubtful: Bool
+        ) throws {
+            try statement.run { row in
+                row.append(item)
+                row.append(id)
+                if let content { row.append(content) } else { row.appendNull() }
+                if let target { row.append(target) } else { row.appendNull() }
+                if let boot, !isDoubtful { row.append(text: boot) } else { row.appendNull() }
+            }
+        }
+    }
+
     /// - Parameter refreshedLater: items for which the caller sees to it whether they are pending.
     static func remove(_ database: Database, _ items: [ItemID], refreshedLater: Set<ItemID>) throws {
         guard !items.isEmpty else { return }
