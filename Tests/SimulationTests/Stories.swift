@@ -673,6 +673,55 @@ extension Story {
             ],
             moreFaults: [.backups, .cases, .lateWords, .races]
         ),
+        // A folder became a package while what was sent of a file in it was not answered: the file was to come back into the folder, and the folder
+        // to go.
+        Story(
+            seed: 13_339_209_503_577,
+            steps: [
+                1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18, 19, 20, 22, 23, 24, 26, 27, 28, 29, 30, 31, 32,
+                34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 46, 47, 48, 49, 50, 52, 53, 54, 55, 56, 57, 58, 59, 60,
+                61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 79, 80, 81, 84, 85,
+            ],
+            moreFaults: [.packages, .races]
+        ),
+        // A package that was saved anew became a folder before the answer had come: the folder was sent as what the package had been.
+        Story(
+            seed: 13_339_209_515_498,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 14, 15, 16, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 32, 33,
+                34, 36, 37, 38, 41, 48, 49,
+            ],
+            moreFaults: [.packages, .races]
+        ),
+        // A tree was set back, and a folder had the number of what had been a file: the file was waited for there, for ever.
+        Story(
+            seed: 99_971_013_234,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 27, 28, 29, 31,
+                32, 33, 34, 36, 37, 39, 40, 42, 43, 44, 45, 47, 48, 53, 54, 56, 57, 58, 59, 60, 61, 62, 63,
+            ],
+            moreFaults: [.lateWords, .races, .serverBackups]
+        ),
+        // A file was swapped into a package and moved on in it, and the package became a folder: where the file had come to first it was looked for
+        // when others deleted it, and was forgotten where it was.
+        Story(
+            seed: 150_000_006_211,
+            steps: [
+                0, 4, 5, 8, 10, 11, 12, 13, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 33, 34, 35,
+                36, 38, 39, 41, 42, 45, 46, 47, 48, 49, 50, 51, 53, 55, 56, 57, 59, 60, 66, 72, 73,
+            ],
+            moreFaults: [.lateWords, .packages, .races]
+        ),
+        // What had been moved out of a removed folder, from what had become a package there, was to get that folder's name: it stepped aside in the
+        // folder, which could not go with it in there.
+        Story(
+            seed: 150_000_015_365,
+            steps: [
+                1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 19, 21, 22, 26, 31, 33, 34, 37, 41, 42, 43, 45, 46, 47, 48, 49, 50,
+                60, 64, 68, 80, 88,
+            ],
+            moreFaults: [.packages, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

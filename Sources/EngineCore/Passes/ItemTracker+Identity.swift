@@ -130,6 +130,16 @@ extension ItemTracker {
         return own
     }
 
+    /// Whether an inode is of the row's kind, as far as that cannot change: where a tree was set back, what has its number may be another one.
+    func canBe(_ row: SyncedItem, _ state: LocalState) -> Bool {
+        switch (row.content.kind, state.kind) {
+        case (.file, .file), (.symlink, .symlink), (.folder, .folder), (.folder, .package), (.package, .package),
+            (.package, .folder):
+            true
+        default: false
+        }
+    }
+
     func kind(of state: LocalState) -> ItemKind? {
         switch state.kind {
         case .file: .file

@@ -51,7 +51,7 @@ extension ItemTracker {
     @discardableResult
     func collectLeaving(_ place: LocalPlace, _ state: LocalState, _ work: Work, into pass: Pass) throws -> Bool {
         var isWhole = true
-        for row in try view.synced(key: state.key) {
+        for row in try view.synced(key: state.key) where canBe(row, state) {
             // One of several names: those that are still where they were go on, and the content is here.
             if state.kind == .file, state.linkCount > 1, try !hasLeft(row, state.key, for: place) { continue }
             // What has become a package goes as the folder that it was.
@@ -75,8 +75,7 @@ extension ItemTracker {
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
                 continue
             }
-            candidate.remote = try view.remote(row.id)
-            candidate.deletionIsProven = true
+            try noteLeaving(row, candidate)
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
         return isWhole
@@ -157,12 +156,16 @@ extension ItemTracker {
 
     private func collectChildrenLeaving(_ folder: ItemID, _ work: Work, into pass: Pass) throws {
         for row in try view.syncedChildren(of: folder) where try !hasGoneElsewhere(row) {
-            let candidate = pass.candidate(row.id, work)
-            candidate.synced = row
-            candidate.remote = try view.remote(row.id)
-            candidate.deletionIsProven = true
+            try noteLeaving(row, pass.candidate(row.id, work))
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
+    }
+
+    /// What this device has sent of it without an answer is here as well.
+    private func noteLeaving(_ row: SyncedItem, _ candidate: Candidate) throws {
+        candidate.remote = try view.remote(row.id)
+        candidate.synced = agreedRow(row, candidate.remote)
+        candidate.deletionIsProven = true
     }
 
     /// It was moved out of what leaves, and goes on where it is by now.

@@ -285,7 +285,8 @@ extension ItemTracker {
     /// - Parameter row: of the item that has the name.
     private func sentItem(_ state: LocalState, at place: LocalPlace, _ row: SyncedItem?) throws -> SyncedItem? {
         guard state.linkCount == 1, let item = sentAs[state.key], let own = try view.synced(item),
-            own.local?.key != state.key, let remote = try view.remote(item), !remote.isDeleted,
+            own.local?.key != state.key, own.content.kind == kind(of: state),
+            let remote = try view.remote(item), !remote.isDeleted,
             sentRevision(remote) != nil, try !hasSuccessor(own, besides: place)
         else { return nil }
         if let row, row.id != item {
@@ -297,7 +298,7 @@ extension ItemTracker {
 
     /// What both sides agree on: the row, or what was sent since then and has arrived. Of which bytes the file here has by view.now
     /// nothing is known in that case.
-    private func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
+    func agreedRow(_ row: SyncedItem?, _ remote: RemoteItem?) -> SyncedItem? {
         guard let remote, !remote.isDeleted, row?.content != remote.content, isSurelySent(remote) else { return row }
         var agreed = row ?? SyncedItem(remote, local: nil)
         agreed.content = remote.content
@@ -331,12 +332,14 @@ extension ItemTracker {
                 _ = pass.candidate(row.id, work)
                 return
             }
-            if try view.observe(place)?.key == key, !pass.all.contains(where: { $0.found?.state.key == key }) {
-                // Under a name that is ignored it is no item, if another one goes on under the item's own.
-                if let folder = folderKey(of: row.place.parent) {
-                    try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
-                    if let candidate = pass.candidates[row.id], candidate.found != nil { return }
-                }
+            if let folder = folderKey(of: row.place.parent) {
+                // There it may be ignored and no item, while another one goes on under this one's name; or it has gone on, without a word.
+                try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
+                if let candidate = pass.candidates[row.id], candidate.found != nil { return }
+            }
+            if let state = try view.observe(place), state.key == key, canBe(row, state),
+                !pass.all.contains(where: { $0.found?.state.key == key })
+            {
                 // It is there, and could not be told yet what it is.
                 let candidate = pass.candidate(row.id, work)
                 candidate.synced = row

@@ -20,6 +20,10 @@ extension Synchronizer {
         foldersToScan.insert(change.parent)
         // What was an item until it was moved here is looked at where it is.
         if let from, from == nil { return false }
+        // It was moved into the package, and may be looked for where it came to: by the item that it was, or when the package is none any more.
+        if from != nil, let key = change.key, tracker.moves[key] != nil {
+            tracker.moves[key] = LocalPlace(folder: change.parent, name: change.name)
+        }
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
         }

@@ -469,10 +469,11 @@ extension Synchronizer {
         }
     }
 
-    /// Its row may outlive it on the disk, until its deletion is sent.
+    /// Its row may outlive it on the disk, or as what a package is or lies where nothing is sent from, until its deletion is sent.
     private func isHere(folder: ItemID) -> Bool {
         guard folder != .root else { return true }
-        return tracker.folderKey(of: folder).map { device.place(ofFolder: $0) != nil } ?? false
+        guard let key = tracker.folderKey(of: folder), let place = device.place(ofFolder: key) else { return false }
+        return ((try? device.package(around: key)) ?? nil) == nil && tracker.localOnlyReason(at: place) == nil
     }
 
     /// In the cloud, at whatever depth.
