@@ -722,6 +722,17 @@ extension Story {
             ],
             moreFaults: [.packages, .races]
         ),
+        // A package that others deleted had given way under another name before what was changed in it was sent, and the power went: what was changed
+        // was taken for agreed on, and deleted.
+        Story(
+            seed: 151_000_004_363,
+            steps: [
+                0, 1, 2, 3, 4, 7, 9, 11, 14, 15, 17, 22, 23, 24, 25, 26, 27, 29, 31, 33, 34, 35, 36, 37, 38, 40, 41,
+                42, 43, 44, 46, 47, 48, 51, 52, 53, 55, 56, 58, 59, 60, 137, 139, 140, 142, 143, 145, 148, 150, 152,
+                157, 160,
+            ],
+            moreFaults: [.packages, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

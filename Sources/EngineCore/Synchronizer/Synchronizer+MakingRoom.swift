@@ -119,7 +119,8 @@ extension Synchronizer {
         var row = row
         // A program's move, which nobody can be told, is no part of what was agreed on.
         if row.place == place { row.place.name = to.name }
-        if result.isUnchanged { row.local = LocalEvidence(state) }
+        // What was not compared with the row is no more known to be what the row says than before.
+        if result.isUnchanged, row.local?.describes(known) ?? false { row.local = LocalEvidence(state) }
         tracker.moves[state.key] = to
         noteWritten(to)
         pass.setRow(row)

@@ -554,8 +554,8 @@ extension Synchronizer {
             tracker.revivals.remove(candidate.id)
         case .announce, .delete, .resolve, .restore, .undelete, .discard: break
         }
-        // It is still to be looked at that it stands for something else, also if this ends before that.
-        if let placeholder = found.state.placeholder, placeholder.revision != row.content.revision {
+        // Its name or attributes may have gone ahead: what it has become is still to be told, also if this ends before that.
+        if let local = candidate.local, !Planner.agrees(local.content, with: row.content) {
             row.local?.changed = Timestamp(nanoseconds: 0)
         }
         candidate.synced = row

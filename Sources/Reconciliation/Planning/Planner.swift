@@ -215,6 +215,11 @@ package enum Planner {
         }
     }
 
+    /// Whether what is here is known to be what was agreed on.
+    package static func agrees(_ local: LocalContent, with synced: ItemContent) -> Bool {
+        compareWithSynced(local, synced) == .equal
+    }
+
     private static func compareWithSynced(_ local: LocalContent, _ synced: ItemContent) -> Comparison {
         switch (local, synced) {
         case (.unchanged, _): return .equal
