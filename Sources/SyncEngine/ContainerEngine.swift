@@ -245,6 +245,7 @@ package actor ContainerEngine {
         for task in Array(transferTasks.values) { await task.value }
         await stopKeeping()
         while synchronizer.isRunningPass { await withCheckedContinuation { passWaiters.append($0) } }
+        await recordingBesideEnds()
         drainChanges()
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
         let left = core.unfinished + core.parkedWork
@@ -273,6 +274,7 @@ package actor ContainerEngine {
     /// The log's end after the last commit that was answered, until that is written down.
     var answeredPosition: LogPosition?
     var passWaiters: [CheckedContinuation<Void, Never>] = []
+    var recordingBeside = RecordingBeside()
 
     package func setOffline(_ offline: Bool) {
         guard !isSignedOut else { return }

@@ -277,7 +277,8 @@ extension ItemTracker {
             row.attributes = found.attributes
         }
         pass.setRow(row)
-        if let read = candidate.read { pass.manifests[read.content] = read.manifest }
+        // That of a single chunk came with the item.
+        if let read = candidate.read, read.manifest.entries.count > 1 { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
         newItems.remove(found.state.key)
         if differsInNothing(candidate, found, remote) {

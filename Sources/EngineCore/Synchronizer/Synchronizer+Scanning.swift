@@ -1,6 +1,6 @@
 import Logging
 import Reconciliation
-import UbiquityModel
+package import UbiquityModel
 
 /// Comparing the backing tree with the synced tree.
 extension Synchronizer {
@@ -255,7 +255,7 @@ extension Synchronizer {
         return try device.extendedAttributes(of: place, state.key) == row.attributes.extended
     }
 
-    func markScanned(_ place: LocalPlace) {
+    package func markScanned(_ place: LocalPlace) {
         tracker.aspects[place, default: []].formUnion([.content, .entry])
         handle(.changed(place, isOpen: false))
     }

@@ -24,7 +24,9 @@ extension StateDatabase {
 
     /// The furthest end of the log that the server has told of, with the last commit that was answered, or while pages followed; `nil` if it
     /// has not. It may be further than `position`.
-    package func answeredPosition() throws(ReplicaError) -> LogPosition? { try reading(MetaTable.readAnswered) }
+    package func answeredPosition() throws(ReplicaError) -> LogPosition? {
+        try reading { try MetaTable.readAnswered($0) }
+    }
 
     /// Whether a full listing of a server that was restored has begun, and not come to its end: some rows agree with it already, and
     /// `position` says nothing any more.

@@ -5,30 +5,34 @@ package import UbiquityModel
 /// The remote tree: what the server last said.
 extension StateDatabase {
     package func remote(_ id: ItemID) throws(ReplicaError) -> RemoteItem? {
-        try reading { try RemoteTable.fetch($0, id) }
+        try reading(.remoteTree) { try RemoteTable.fetch($0, id) }
     }
 
     /// The live item whose content is of that revision. Reads all items: for what is found in no other way.
     package func remote(revision: RevisionID) throws(ReplicaError) -> RemoteItem? {
-        try reading { try RemoteTable.fetch($0, "revision = ? AND NOT deleted LIMIT 1", [.identifier(revision)]).first }
+        try reading(.remoteTree) {
+            try RemoteTable.fetch($0, "revision = ? AND NOT deleted LIMIT 1", [.identifier(revision)]).first
+        }
     }
 
     /// The same of deleted items.
     package func deletedRemote(revision: RevisionID) throws(ReplicaError) -> RemoteItem? {
-        try reading { try RemoteTable.fetch($0, "revision = ? AND deleted LIMIT 1", [.identifier(revision)]).first }
+        try reading(.remoteTree) {
+            try RemoteTable.fetch($0, "revision = ? AND deleted LIMIT 1", [.identifier(revision)]).first
+        }
     }
 
     /// The live items of a name: one, or several while some are only announced.
     package func remote(at place: Place) throws(ReplicaError) -> [RemoteItem] {
         let limit = SQLValue.integer(Int64(NameCache<RemoteItem>.largest + 1))
-        let known = try readingNames { names, database, version in
+        let known = try readingNames(.remoteTree) { names, database, version in
             try names.remote.rows(at: place, asOf: version, name: \.place.name) {
                 let condition = "parent = ? AND NOT deleted ORDER BY name, id LIMIT ?"
                 return try RemoteTable.fetch(database, condition, [.identifier($0), limit])
             }
         }
         if let known { return known }
-        return try reading {
+        return try reading(.remoteTree) {
             try RemoteTable.fetch($0, "parent = ? AND name = ? AND NOT deleted ORDER BY id", place.values)
         }
     }
@@ -37,19 +41,21 @@ extension StateDatabase {
     package func remote(like place: Place) throws(ReplicaError) -> [RemoteItem] {
         guard isCaseInsensitive else { return [] }
         let values: [SQLValue] = [.identifier(place.parent), .blob(place.name.folded.bytes)]
-        return try reading {
+        return try reading(.remoteTree) {
             try RemoteTable.fetch($0, "parent = ? AND folded = ? AND NOT deleted ORDER BY id", values)
         }
     }
 
     /// The live items in a folder, by name.
     package func remoteChildren(of parent: ItemID) throws(ReplicaError) -> [RemoteItem] {
-        try reading { try RemoteTable.fetch($0, "parent = ? AND NOT deleted ORDER BY name, id", [.identifier(parent)]) }
+        try reading(.remoteTree) {
+            try RemoteTable.fetch($0, "parent = ? AND NOT deleted ORDER BY name, id", [.identifier(parent)])
+        }
     }
 
     /// Everything, tombstones too, in order of ids, in pages.
     package func remoteItems(after id: ItemID?, limit: Int) throws(ReplicaError) -> [RemoteItem] {
-        try reading {
+        try reading(.remoteTree) {
             try RemoteTable.fetch($0, "id > ? ORDER BY id LIMIT ?", [.blob(id?.bytes ?? []), .integer(Int64(limit))])
         }
     }

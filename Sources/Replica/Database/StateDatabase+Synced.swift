@@ -5,23 +5,26 @@ package import UbiquityModel
 /// The synced tree: what this device and the server last agreed on.
 extension StateDatabase {
     package func synced(_ id: ItemID) throws(ReplicaError) -> SyncedItem? {
-        try rememberingFolder(id) { () throws(ReplicaError) in try reading { try SyncedTable.fetch($0, id) } }
+        try rememberingFolder(id) { () throws(ReplicaError) in try reading(.item(id)) { try SyncedTable.fetch($0, id) }
+        }
     }
 
     package func synced(at place: Place) throws(ReplicaError) -> [SyncedItem] {
         let limit = SQLValue.integer(Int64(NameCache<SyncedItem>.largest + 1))
-        let known = try readingNames { names, database, version in
+        let known = try readingNames(.place(place)) { names, database, version in
             try names.synced.rows(at: place, asOf: version, name: \.place.name) {
                 try SyncedTable.fetch(database, "parent = ? ORDER BY name, id LIMIT ?", [.identifier($0), limit])
             }
         }
         if let known { return known }
-        return try reading { try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id", place.values) }
+        return try reading(.place(place)) {
+            try SyncedTable.fetch($0, "parent = ? AND name = ? ORDER BY id", place.values)
+        }
     }
 
     /// The items of an inode: several if it has several names.
     package func synced(key: InodeKey) throws(ReplicaError) -> [SyncedItem] {
-        try reading { try SyncedTable.fetch($0, "inode = ? ORDER BY id", [.blob(key.bytes)]) }
+        try reading(.inode(key)) { try SyncedTable.fetch($0, "inode = ? ORDER BY id", [.blob(key.bytes)]) }
     }
 
     /// Reads all items: for what is found in no other way.
@@ -105,6 +108,14 @@ extension StateDatabase {
             try ManifestTable.write(database, manifests)
         }
     }
+
+    /// Another thread is about to write rows of items that have none, by `apply`, and calls `expectedAreWritten` when it has, or has failed.
+    /// The calling thread, which is the one that reads in bursts, goes on meanwhile: only what depends on these rows it reads after that, and
+    /// it writes after that.
+    package func expect(_ rows: [SyncedItem]) { awaited.expect(rows) }
+
+    /// From whichever thread has written them.
+    package func expectedAreWritten() { awaited.noteWritten() }
 
     /// Dataless files that became whole: their rows, of those revisions, are of whole files from now on.
     package func write(filled files: [(revision: RevisionID, local: LocalEvidence)]) throws(ReplicaError) {

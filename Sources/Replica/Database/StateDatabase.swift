@@ -15,6 +15,7 @@ package final class StateDatabase: Sendable {
     package let isCaseInsensitive: Bool
     private let readers: ReaderStack
     private let burst = ReadingBurst()
+    let awaited = AwaitedRows()
     /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.
     private let folders = Mutex(FolderRows())
 
@@ -64,7 +65,11 @@ package final class StateDatabase: Sendable {
     }
 
     /// One or more reads that need not agree with each other: no transaction.
-    func reading<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
+    func reading<Result>(
+        _ subject: AwaitedRows.Subject = .anything,
+        _ body: (Database) throws -> Result
+    ) throws(ReplicaError) -> Result {
+        awaitRows(subject)
         do {
             if let database = try burst.database(asOf: writings) { return try body(database) }
             if let reader = try burst.reader(asOf: writings, from: readers) { return try reader.unsafeRead(body) }
@@ -100,8 +105,10 @@ package final class StateDatabase: Sendable {
     /// - Parameter ask: gets what is known of the state of which it gets the number as well.
     /// - Returns: `nil` where nothing is read together, or `ask` knows nothing.
     func readingNames<Row>(
+        _ subject: AwaitedRows.Subject,
         _ ask: (inout Names, Database, UInt64) throws -> [Row]?
     ) throws(ReplicaError) -> [Row]? {
+        awaitRows(subject)
         do {
             let version = writings
             guard let database = try burst.database(asOf: version) else { return nil }
@@ -116,11 +123,13 @@ package final class StateDatabase: Sendable {
 
     /// Reads of one and the same state.
     func readingSnapshot<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
+        awaitRows(.anything)
         do { return try pool.read(body) } catch { throw Self.described(error) }
     }
 
     /// One transaction.
     func writing<Result>(_ body: (Database) throws -> Result) throws(ReplicaError) -> Result {
+        awaitRows(.anything)
         defer {
             folders.withLock { folders in
                 folders.version += 1
@@ -128,6 +137,10 @@ package final class StateDatabase: Sendable {
             }
         }
         do { return try pool.write(body) } catch { throw Self.described(error) }
+    }
+
+    private func awaitRows(_ subject: AwaitedRows.Subject) {
+        if awaited.mayBeMissing, burst.isOwnThread { awaited.wait(for: subject) }
     }
 
     /// A synced row that may be a folder's: known, or read now.
@@ -174,7 +187,7 @@ private final class ReadingBurst: @unchecked Sendable {
 
     func adopt() { thread.store(UInt(pthread_self()), ordering: .relaxed) }
 
-    private var isOwnThread: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+    var isOwnThread: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
     /// - Returns: `nil` for all other threads.
     func reader(asOf version: UInt64, from readers: ReaderStack) throws -> DatabaseQueue? {

@@ -25,6 +25,22 @@ extension ContainerEngine {
     }
 
     private func record(_ record: PassRecord) async throws {
+        await recordingBesideEnds()
+        var (now, beside) = try split(record)
+        guard !beside.isEmpty else { return try await write(record) }
+        let replica = replica
+        let isDurable = try await BlockingPool.shared.run {
+            Self.makeDurable(record.written, [], record.changes, replica)
+        }
+        guard isDurable else { throw Self.unwritten }
+        now.written = []
+        try await write(now)
+        writeBeside(beside, record.written)
+    }
+
+    private static var unwritten: EngineError { .failed("what was synced is not recorded: the disk does not write") }
+
+    private func write(_ record: PassRecord) async throws {
         let replica = replica
         let times = folderTimes(record)
         let changes = record.changes
@@ -64,7 +80,8 @@ extension ContainerEngine {
             try populateAdopted(changes.upserts)
         }
         for (folder, _) in times { mount?.itemStateChanged(folder) }
-        guard durable else { throw EngineError.failed("what was synced is not recorded: the disk does not write") }
+        guard durable else { throw Self.unwritten }
+        recordingBeside.isTroubled = false
         noteArrived(arriving)
         fetchAppeared(changes.upserts)
         contentWatch.grew()

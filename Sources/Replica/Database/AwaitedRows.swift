@@ -1,0 +1,58 @@
+internal import Dispatch
+internal import Synchronization
+internal import UbiquityModel
+
+/// Rows that another thread is writing while the one that reads in bursts goes on. What these rows could change, that one reads when they are
+/// written; all else it reads at once. Threads that do not read in bursts are not held up: they see the rows when they are there.
+///
+/// `@unchecked Sendable`: all but `isExpecting` and `writing` is touched by the thread that reads in bursts only, which whoever calls makes sure.
+final class AwaitedRows: @unchecked Sendable {
+    /// What a read asks for.
+    enum Subject {
+        case anything
+        case item(ItemID)
+        case place(Place)
+        case inode(InodeKey)
+        /// Nothing that depends on the rows of the synced tree.
+        case remoteTree
+    }
+
+    private let isExpecting = Atomic(false)
+    private let writing = DispatchGroup()
+    private var items: Set<ItemID> = []
+    private var places: Set<Place> = []
+    private var inodes: Set<InodeKey> = []
+
+    /// Whether the thread that expects rows may have to wait. (Other threads are told either.)
+    var mayBeMissing: Bool { isExpecting.load(ordering: .relaxed) }
+
+    /// - Parameter rows: of items that have none. Whoever writes them says so by `noteWritten`, also if that fails.
+    func expect(_ rows: [SyncedItem]) {
+        wait(for: .anything)
+        items = Set(rows.map(\.id))
+        places = Set(rows.map(\.place))
+        inodes = Set(rows.compactMap { $0.local?.key })
+        isExpecting.store(true, ordering: .relaxed)
+        writing.enter()
+    }
+
+    /// From whichever thread.
+    func noteWritten() { writing.leave() }
+
+    func wait(for subject: Subject) {
+        guard mayBeMissing, concerns(subject) else { return }
+        writing.wait()
+        isExpecting.store(false, ordering: .relaxed)
+        (items, places, inodes) = ([], [], [])
+    }
+
+    private func concerns(_ subject: Subject) -> Bool {
+        switch subject {
+        case .anything: true
+        case .item(let item): items.contains(item)
+        case .place(let place): places.contains(place)
+        case .inode(let key): inodes.contains(key)
+        case .remoteTree: false
+        }
+    }
+}

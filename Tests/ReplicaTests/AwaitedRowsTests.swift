@@ -1,0 +1,117 @@
+import Dispatch
+import Foundation
+import Replica
+import Synchronization
+import Testing
+import UbiquityModel
+
+/// Rows that one thread writes while the one that reads in bursts goes on.
+@Suite struct AwaitedRowsTests {
+    /// What depends on a row, by how it is asked for.
+    enum Question: CaseIterable, Sendable {
+        case item, place, inode, children, subtree, page, pending, path, written
+
+        /// - Returns: whether the row is there.
+        func knows(_ row: SyncedItem, _ database: StateDatabase) throws -> Bool {
+            switch self {
+            case .item: try database.synced(row.id) == row
+            case .place: try database.synced(at: row.place) == [row]
+            case .inode: try database.synced(key: row.local?.key ?? evidence(0).key) == [row]
+            case .children: try database.syncedChildren(of: row.place.parent).contains(row)
+            case .subtree: try database.syncedSubtree(of: .root).contains(row)
+            case .page: try database.syncedItems(after: nil, limit: 100).contains(row)
+            case .pending: try !database.pendingItems(after: nil, limit: 100).contains(row.id)
+            case .path: try database.syncedPath(of: row.id) != nil
+            case .written:
+                // What is written after the row is not overtaken by it.
+                try {
+                    var later = row
+                    later.attributes.mode = 0o600
+                    try database.write(synced: [later])
+                    return try database.synced(row.id) == later
+                }()
+            }
+        }
+    }
+
+    let scratch: ScratchFolder
+    let database: StateDatabase
+    let row: SyncedItem
+    let other: SyncedItem
+
+    init() throws {
+        scratch = try ScratchFolder()
+        database = try StateDatabase(path: scratch.appending("state.sqlite"))
+        let items = try [remoteFile(1, "awaited"), remoteFile(2, "other")]
+        try database.write(remote: items, position: nil)
+        row = SyncedItem(items[0], local: evidence(1))
+        other = SyncedItem(items[1], local: evidence(2))
+        try database.write(synced: [other])
+    }
+
+    @Test(arguments: Question.allCases) func `what depends on a row that is being written waits for it`(
+        _ question: Question
+    ) {
+        let (database, row) = (database, row)
+        let isKnown = whileWriting { mayWrite in
+            mayWrite.signal()
+            return try question.knows(row, database)
+        }
+        #expect(isKnown == true)
+    }
+
+    @Test func `all else is read at once`() {
+        let (database, row, other) = (database, row, other)
+        let isRight = whileWriting { mayWrite in
+            let isRight =
+                try database.synced(other.id) == other && database.synced(at: other.place) == [other]
+                && database.synced(key: evidence(2).key) == [other] && database.remote(row.id)?.id == row.id
+                && database.remote(at: row.place).map(\.id) == [row.id]
+            mayWrite.signal()
+            return try isRight && database.synced(row.id) == row
+        }
+        #expect(isRight == true)
+    }
+
+    @Test func `other threads see the row when it is there`() {
+        let (database, row) = (database, row)
+        let isRight = whileWriting { mayWrite in
+            let asked = DispatchSemaphore(value: 0)
+            let isThere = Mutex(true)
+            Thread.detachNewThread {
+                isThere.withLock { $0 = (try? database.synced(row.id)) != .some(nil) }
+                asked.signal()
+            }
+            let hasAnswer = asked.wait(timeout: .now() + 20) == .success
+            mayWrite.signal()
+            return hasAnswer && !isThere.withLock { $0 }
+        }
+        #expect(isRight == true)
+    }
+
+    /// - Parameter body: on the thread that reads in bursts, while another one waits until it may write the row.
+    /// - Returns: `nil` if that hangs.
+    private func whileWriting(_ body: @escaping @Sendable (DispatchSemaphore) throws -> Bool) -> Bool? {
+        let (database, row) = (database, row)
+        let answer = Mutex<Bool?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            database.readInBursts()
+            _ = try? database.synced(row.id)
+            database.expect([row])
+            let mayWrite = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                mayWrite.wait()
+                // Whoever does not wait is sooner.
+                Thread.sleep(forTimeInterval: 0.05)
+                try? database.write(synced: [row])
+                database.expectedAreWritten()
+            }
+            let result = try? body(mayWrite)
+            answer.withLock { $0 = result }
+            database.endReading()
+            done.signal()
+        }
+        return done.wait(timeout: .now() + 30) == .success ? answer.withLock { $0 } : nil
+    }
+}
