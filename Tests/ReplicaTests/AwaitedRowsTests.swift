@@ -20,17 +20,18 @@ import UbiquityModel
             case .children: try database.syncedChildren(of: row.place.parent).contains(row)
             case .subtree: try database.syncedSubtree(of: .root).contains(row)
             case .page: try database.syncedItems(after: nil, limit: 100).contains(row)
-            case .pending: try !database.pendingItems(after: nil, limit: 100).contains(row.id)
+            case .pending: try !database.isDiffering(row.id)
             case .path: try database.syncedPath(of: row.id) != nil
-            case .written:
-                // What is written after the row is not overtaken by it.
-                try {
-                    var later = row
-                    later.attributes.mode = 0o600
-                    try database.write(synced: [later])
-                    return try database.synced(row.id) == later
-                }()
+            case .written: try Self.isWrittenBefore(row, database)
             }
+        }
+
+        /// What is written later is not overtaken by it.
+        private static func isWrittenBefore(_ row: SyncedItem, _ database: StateDatabase) throws -> Bool {
+            var later = row
+            later.attributes.mode = 0o600
+            try database.write(synced: [later])
+            return try database.synced(row.id) == later
         }
     }
 
