@@ -333,7 +333,7 @@ extension ItemTracker {
                 return
             }
             if let folder = folderKey(of: row.place.parent) {
-                // There it may be ignored and no item, while another one goes on under this one's name; or it has gone on, without a word.
+                // Where it went it may be ignored, and no item, while another one goes on under its own name; or it has gone back without a word.
                 try collect(LocalPlace(folder: folder, name: row.place.name), work, into: pass)
                 if let candidate = pass.candidates[row.id], candidate.found != nil { return }
             }

@@ -23,7 +23,7 @@ final class AwaitedRows: @unchecked Sendable {
     private var places: Set<Place> = []
     private var inodes: Set<InodeKey> = []
 
-    /// Whether the thread that expects rows may have to wait. (Other threads are told either.)
+    /// Whether the thread that expects rows may have to wait; to others it says nothing.
     var mayBeMissing: Bool { isExpecting.load(ordering: .relaxed) }
 
     /// - Parameter rows: of items that have none. Whoever writes them says so by `noteWritten`, also if that fails.

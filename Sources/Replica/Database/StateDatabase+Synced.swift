@@ -5,7 +5,8 @@ package import UbiquityModel
 /// The synced tree: what this device and the server last agreed on.
 extension StateDatabase {
     package func synced(_ id: ItemID) throws(ReplicaError) -> SyncedItem? {
-        try rememberingFolder(id) { () throws(ReplicaError) in try reading(.item(id)) { try SyncedTable.fetch($0, id) }
+        try rememberingFolder(id) { () throws(ReplicaError) in
+            try reading(.item(id)) { try SyncedTable.fetch($0, id) }
         }
     }
 
