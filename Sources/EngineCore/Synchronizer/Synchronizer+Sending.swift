@@ -451,7 +451,12 @@ extension Synchronizer {
             candidate.applies = [.aside]
         } else if let other = pass.candidates[rival], other.found == nil, other.deletionIsProven {
             // Its deletion goes in this very pass. If this one lies in it there, that waits in turn.
-            if lies(candidate, in: rival) { crossings[candidate.id, default: 0] += 1 }
+            if let folders = folders(around: candidate, upTo: rival) {
+                crossings[candidate.id, default: 0] += 1
+                // It gets out in the commit in which all of them go, or not at all.
+                for folder in folders { handle(.woken(.item(folder))) }
+                handle(.pendingLoaded(folders, isLast: false))
+            }
             candidate.verdict = .again
         } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other) {
             // That is sent in this very pass. If it waits for this one's name in turn, one of them takes another name on the way.
@@ -476,16 +481,17 @@ extension Synchronizer {
         return ((try? device.package(around: key)) ?? nil) == nil && tracker.localOnlyReason(at: place) == nil
     }
 
-    /// In the cloud, at whatever depth.
-    private func lies(_ candidate: Candidate, in folder: ItemID) -> Bool {
+    /// - Returns: the folders in which it lies in the cloud, up to that one; `nil` if it does not lie in that one.
+    private func folders(around candidate: Candidate, upTo folder: ItemID) -> [ItemID]? {
+        var found: [ItemID] = []
         var next = candidate.remote?.place.parent
         // Rows could make a circle.
-        for _ in 0..<1000 {
-            guard let item = next, item != .root else { return false }
-            if item == folder { return true }
+        while found.count < 1000, let item = next, item != .root {
+            found.append(item)
+            if item == folder { return found }
             next = ((try? device.remote(item)) ?? nil)?.place.parent
         }
-        return false
+        return nil
     }
 
     /// It is elsewhere here than in the cloud, because a program has moved it: not on its way to where the cloud has it, nor back there.
