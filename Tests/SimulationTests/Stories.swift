@@ -733,6 +733,15 @@ extension Story {
             ],
             moreFaults: [.packages, .races]
         ),
+        // A folder with rules became a package: the rules, which are none there, were looked at 300 times a second.
+        Story(
+            seed: 170_000_024_851,
+            steps: [
+                0, 1, 3, 5, 7, 8, 10, 11, 12, 15, 16, 18, 19, 20, 21, 22, 23, 24, 26, 27, 29, 31, 32, 33, 38, 39,
+                40, 41, 46, 47, 48, 49, 51, 52, 53, 56, 58, 59,
+            ],
+            moreFaults: [.cases, .lateWords, .packages, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -190,8 +190,9 @@ extension ItemTracker {
         return true
     }
 
-    /// Whether something else is there than when it was last looked at.
+    /// Whether something else is there than when it was last looked at. In a package there are no rules, and nobody looks for any.
     func hasChanged(rulesAt place: LocalPlace) -> Bool {
+        if ((try? view.package(around: place.folder)) ?? nil) != nil { return false }
         guard let found = try? view.observe(place) else { return ignoring.looked[place.folder] != nil }
         return ignoring.looked[place.folder] != LocalEvidence(found)
     }
