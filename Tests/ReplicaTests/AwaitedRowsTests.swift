@@ -9,7 +9,7 @@ import UbiquityModel
 @Suite struct AwaitedRowsTests {
     /// What depends on a row, by how it is asked for.
     enum Question: CaseIterable, Sendable {
-        case item, place, inode, children, subtree, page, pending, path, written
+        case item, place, inode, children, subtree, page, pending, path
 
         /// - Returns: whether the row is there.
         func knows(_ row: SyncedItem, _ database: StateDatabase) throws -> Bool {
@@ -22,16 +22,7 @@ import UbiquityModel
             case .page: try database.syncedItems(after: nil, limit: 100).contains(row)
             case .pending: try !database.isDiffering(row.id)
             case .path: try database.syncedPath(of: row.id) != nil
-            case .written: try Self.isWrittenBefore(row, database)
             }
-        }
-
-        /// What is written later is not overtaken by it.
-        private static func isWrittenBefore(_ row: SyncedItem, _ database: StateDatabase) throws -> Bool {
-            var later = row
-            later.attributes.mode = 0o600
-            try database.write(synced: [later])
-            return try database.synced(row.id) == later
         }
     }
 
@@ -74,6 +65,19 @@ import UbiquityModel
         #expect(isRight == true)
     }
 
+    @Test func `what is written later is not overtaken by it`() throws {
+        let (database, row) = (database, row)
+        var later = row
+        later.attributes.mode = 0o600
+        let isWritten = whileWriting { [later] mayWrite in
+            mayWrite.signal()
+            try database.write(synced: [later])
+            return true
+        }
+        #expect(isWritten == true)
+        #expect(try database.synced(row.id) == later)
+    }
+
     @Test func `other threads see the row when it is there`() {
         let (database, row) = (database, row)
         let isRight = whileWriting { mayWrite in
@@ -90,29 +94,50 @@ import UbiquityModel
         #expect(isRight == true)
     }
 
-    /// - Parameter body: on the thread that reads in bursts, while another one waits until it may write the row.
-    /// - Returns: `nil` if that hangs.
+    /// - Parameter body: on the thread that reads in bursts, while another one waits until it may write the row. That writes it when the first
+    ///   one sleeps or has ended: whoever does not wait for the row is sooner.
+    /// - Returns: what `body` does, when both have ended; `nil` if that hangs.
     private func whileWriting(_ body: @escaping @Sendable (DispatchSemaphore) throws -> Bool) -> Bool? {
         let (database, row) = (database, row)
         let answer = Mutex<Bool?>(nil)
-        let done = DispatchSemaphore(value: 0)
+        let answered = DispatchSemaphore(value: 0)
+        let both = DispatchGroup()
+        both.enter()
+        both.enter()
         Thread.detachNewThread {
+            let reader = ThisThread()
             database.readInBursts()
             _ = try? database.synced(row.id)
             database.expect([row])
             let mayWrite = DispatchSemaphore(value: 0)
             Thread.detachNewThread {
                 mayWrite.wait()
-                // Whoever does not wait is sooner.
-                Thread.sleep(forTimeInterval: 0.05)
+                var left = 10_000
+                while left > 0, answered.wait(timeout: .now() + .milliseconds(1)) == .timedOut, !reader.isAsleep {
+                    left -= 1
+                }
                 try? database.write(synced: [row])
                 database.expectedAreWritten()
+                both.leave()
             }
             let result = try? body(mayWrite)
             answer.withLock { $0 = result }
+            answered.signal()
             database.endReading()
-            done.signal()
+            both.leave()
         }
-        return done.wait(timeout: .now() + 30) == .success ? answer.withLock { $0 } : nil
+        return both.wait(timeout: .now() + 60) == .success ? answer.withLock { $0 } : nil
+    }
+
+    /// The calling thread, for others to look at.
+    private struct ThisThread: Sendable {
+        private let folder = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+
+        var isAsleep: Bool {
+            guard let folder, let text = try? String(contentsOfFile: "/proc/\(folder)/stat", encoding: .utf8) else {
+                return false
+            }
+            return text[(text.lastIndex(of: ")") ?? text.startIndex)...].hasPrefix(") S")
+        }
     }
 }

@@ -5,7 +5,8 @@ internal import UbiquityModel
 /// Rows that another thread is writing while the one that reads in bursts goes on. What these rows could change, that one reads when they are
 /// written; all else it reads at once. Threads that do not read in bursts are not held up: they see the rows when they are there.
 ///
-/// `@unchecked Sendable`: all but `isExpecting` and `writing` is touched by the thread that reads in bursts only, which whoever calls makes sure.
+/// `@unchecked Sendable`: `items`, `places` and `inodes` are touched by `expect` and `wait` alone, which only the thread that reads in bursts
+/// calls (`StateDatabase.awaitRows` looks who it is); the rest is safe by itself.
 final class AwaitedRows: @unchecked Sendable {
     /// What a read asks for.
     enum Subject {
