@@ -742,6 +742,24 @@ extension Story {
             ],
             moreFaults: [.cases, .lateWords, .packages, .races]
         ),
+        // A link was renamed over another, that was not answered, and it was renamed again: it was taken for what it had been, of which
+        // the deletion had been sent along, and the link was gone.
+        Story(
+            seed: 200_000_030_452,
+            steps: [
+                2, 5, 10, 11, 14, 15, 16, 19, 22,
+            ],
+            moreFaults: [.lateWords, .links, .races]
+        ),
+        // An item that had made room came back under a name that something ignored has here: it waited for that to go, for ever.
+        Story(
+            seed: 200_000_054_757,
+            steps: [
+                1, 2, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 18, 21, 22, 23, 26, 28, 29, 32, 33, 36, 37, 38, 40, 41, 43, 44,
+                47, 48, 51, 52, 127, 128, 129,
+            ],
+            moreFaults: [.lateWords]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -184,7 +184,10 @@ extension ItemTracker {
         guard let state = try view.observe(place), state.kind != .other, state.key != candidate.found?.state.key,
             try view.synced(key: state.key).isEmpty, try !isSent(newItems[state.key]),
             // A backup that was restored has the same names and other inodes.
-            try !view.synced(at: remote.place).contains(where: { $0.content.kind == kind(of: state) }),
+            try !view.synced(at: remote.place).contains(where: { row in
+                row.content.kind == kind(of: state)
+                    && (row.id != candidate.id || row.local?.key != candidate.found?.state.key)
+            }),
             case .ignored = try ruling(place, state, &pass.ignoreRules)
         else { return false }
         return true

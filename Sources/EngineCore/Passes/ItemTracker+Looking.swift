@@ -287,7 +287,7 @@ extension ItemTracker {
         guard state.linkCount == 1, let item = sentAs[state.key], let own = try view.synced(item),
             own.local?.key != state.key, own.content.kind == kind(of: state),
             let remote = try view.remote(item), !remote.isDeleted,
-            sentRevision(remote) != nil, try !hasSuccessor(own, besides: place)
+            isOwnContent(remote), try !hasSuccessor(own, besides: place)
         else { return nil }
         if let row, row.id != item {
             // What else has the name has it from the file that is here now, or goes on with it.
@@ -306,16 +306,20 @@ extension ItemTracker {
         return agreed
     }
 
-    /// Whether the cloud's content is one that this device has sent, and was here when it was.
-    private func isSurelySent(_ remote: RemoteItem) -> Bool {
+    /// Whether the cloud's content is one that this device has sent.
+    private func isOwnContent(_ remote: RemoteItem) -> Bool {
         switch remote.content {
-        case .file: return sentRevision(remote) != nil && sending[remote.id]?.isDoubtful == false
-        case .symlink(let target):
-            // Whoever gives it another target is its author from then on.
-            guard let sent = sentLinks[remote.id], remote.author == view.deviceName else { return false }
-            return sent.target == target && !sent.isDoubtful
-        case .folder: return false
+        case .file: sentRevision(remote) != nil
+        // Whoever gives it another target is its author from then on.
+        case .symlink(let target): sentLinks[remote.id]?.target == target && remote.author == view.deviceName
+        case .folder: false
         }
+    }
+
+    /// Whether that was here, as well, when it was sent.
+    private func isSurelySent(_ remote: RemoteItem) -> Bool {
+        guard isOwnContent(remote) else { return false }
+        return sending[remote.id]?.isDoubtful == false || sentLinks[remote.id]?.isDoubtful == false
     }
 
     /// Whether the cloud's content is the one that this device has agreed on: a deletion here is sent only of that.
