@@ -264,7 +264,7 @@ struct SimJudge {
             if let package, path.isInside(package) { return }
             guard let inode = machine.disk[number], let state = machine.device?.seen(number, place.name) else { return }
             if state.kind == .package { package = path }
-            guard !ghosts.contains(number), !staysHere(place, state, machine) else { return }
+            guard !ghosts.contains(number), !staysHere(path, place, state, machine) else { return }
             var tokens = inode.tokens
             if let placeholder = inode.placeholder {
                 if let known = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil {
@@ -305,9 +305,13 @@ struct SimJudge {
         return tokens
     }
 
-    /// It is ignored, and no item.
-    private func staysHere(_ place: LocalPlace, _ state: LocalState, _ machine: SimMachine) -> Bool {
+    /// It is ignored or has a name that is not synced, and is no item.
+    private func staysHere(_ path: ItemPath, _ place: LocalPlace, _ state: LocalState, _ machine: SimMachine) -> Bool {
         guard machine.database.synced(key: state.key).isEmpty else { return false }
+        if LocalOnly.reason(for: path) != nil {
+            world.count(.leftToItself)
+            return true
+        }
         return switch try? machine.device?.synchronizer.tracker.ruling(onUnsent: place, state) {
         case .ignored, .waits: true
         case .sent, nil: false

@@ -760,12 +760,30 @@ extension Story {
             ],
             moreFaults: [.lateWords]
         ),
+        // A folder was moved to where nothing is synced from while others made something in it: it came back, and what the others had made
+        // did not.
+        Story(
+            seed: 300_000_017_239,
+            steps: [
+                1, 5, 7, 10, 11, 31, 33, 34, 35, 39, 54,
+            ],
+            moreFaults: [.noSync]
+        ),
+        // The same, below a folder that was moved there.
+        Story(
+            seed: 300_000_009_305,
+            steps: [
+                1, 3, 4, 5, 7, 13, 16, 17, 18, 19, 22, 25, 26, 27, 29, 30, 32, 33, 41, 42, 43, 44, 45, 46, 47, 48, 49,
+                51,
+            ],
+            moreFaults: [.lateWords, .noSync]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [
         .tornWrites, .revocations, .clones, .kills, .cuts, .backups, .requests, .answers,
     ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([
-        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords,
+        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords, .noSync,
     ])
 }

@@ -74,6 +74,7 @@ extension Synchronizer {
         if let reason = LocalOnly.reason(for: path) {
             noteProblem(candidate, "stays in the cloud: \(reason.description)")
             candidate.verdict = .parked
+            wait(candidate, forFoldersAround: remote)
             return nil
         }
         device.recordMade()
@@ -98,6 +99,19 @@ extension Synchronizer {
         }
         guard let staged = await stage(candidate, remote) else { return nil }
         return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
+    }
+
+    /// What has the name may be moved back, or stay in the cloud as well, since this item is in it.
+    private func wait(_ candidate: Candidate, forFoldersAround remote: RemoteItem) {
+        var folder = remote.place.parent
+        var levels = 0
+        // What others say could make a circle.
+        while folder != .root, levels < 1000 {
+            tracker.waitingForNews[folder, default: []].formUnion(candidate.works)
+            guard let next = (try? device.remote(folder)) ?? nil else { return }
+            folder = next.place.parent
+            levels += 1
+        }
     }
 
     private func appeared(_ appearance: Appearance, _ state: LocalState, _ pass: Pass) async {

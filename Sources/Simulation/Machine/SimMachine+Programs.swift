@@ -106,6 +106,7 @@ extension SimMachine {
     private func somePlace() -> LocalPlace {
         var names = ["a", "b", "c", "d", "e"]
         if world.settings.isCaseInsensitive { names += ["A", "B", "C"] }
+        if world.settings.has(.noSync) { names += ["a.nosync", "c.nosync"] }
         guard let text = chance.pick(names), let name = try? Name(text) else {
             preconditionFailure("a letter is a name")
         }

@@ -48,6 +48,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case links
     /// The driver tells of a rename a moment after it has been done, having said that it is about to.
     case lateWords
+    /// Programs use names that are not synced as well, and move things there and back.
+    case noSync
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -76,6 +78,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .races: .races
         case .links: .relinks
         case .lateWords: .lateWords
+        case .noSync: .leftToItself
         }
     }
 }
@@ -124,6 +127,7 @@ package struct SimSettings: Sendable {
         if random.happens(30) { settings.moreFaults.insert(.races) }
         if random.happens(20) { settings.moreFaults.insert(.links) }
         if random.happens(20) { settings.moreFaults.insert(.lateWords) }
+        if random.happens(20) { settings.moreFaults.insert(.noSync) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))
