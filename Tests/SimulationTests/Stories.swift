@@ -778,6 +778,16 @@ extension Story {
             ],
             moreFaults: [.lateWords, .noSync]
         ),
+        // What had been sent without an answer was swapped with something that is not synced: that one waited for the other's row, for
+        // ever, and the other's item stayed in the cloud.
+        Story(
+            seed: 300_000_046_043,
+            steps: [
+                0, 4, 5, 6, 7, 8, 12, 13, 14, 15, 16, 18, 23, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 37, 39, 42, 43,
+                44, 46, 47, 48, 49, 50, 57, 58, 60, 64, 66, 67,
+            ],
+            moreFaults: [.lateWords, .noSync, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -98,7 +98,8 @@ extension ItemTracker {
             return .send([.revive])
         }
         if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote,
-            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote) || isForgottenAnnouncement(remote)
+            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote) || hasLeftWhileCreated(remote)
+                || isForgottenAnnouncement(remote)
         {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.
             return .send([.delete(base: remote.content.revision)])
@@ -226,9 +227,14 @@ extension ItemTracker {
         remote.isAnnounced && !remote.isDeleted && remote.author == view.deviceName && sending[remote.id] == nil
     }
 
-    /// A program has deleted what this device was just about to create in the cloud, and nobody has changed it there since.
+    /// A program has deleted what this device was just about to create in the cloud.
     func wasDeletedWhileCreated(_ remote: RemoteItem) -> Bool {
-        guard !remote.isDeleted, view.isLogged(.item(remote.id)) else { return false }
+        view.isLogged(.item(remote.id)) && isUntouched(remote)
+    }
+
+    /// Whether nobody has changed it in the cloud since this device has created it.
+    func isUntouched(_ remote: RemoteItem) -> Bool {
+        guard !remote.isDeleted else { return false }
         switch remote.content {
         case .file: return sentRevision(remote) != nil
         // Whoever gives it another target is its author from then on.

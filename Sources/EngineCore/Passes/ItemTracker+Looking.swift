@@ -252,11 +252,24 @@ extension ItemTracker {
 
     /// Where an item is that has its id, and no row yet.
     private func newPlace(of item: ItemID) throws -> LocalPlace? {
-        guard let key = newItems.key(of: item), let place = currentPlace(of: key) ?? newItems.place(of: key),
-            // In a package it is none any more.
-            try view.observe(place)?.key == key, try view.package(around: place.folder) == nil
+        // In a package it is none any more, nor where nothing is sent from.
+        guard let place = try inodePlace(ofNew: item), try view.package(around: place.folder) == nil,
+            localOnlyReason(at: place) == nil
         else { return nil }
         return place
+    }
+
+    private func inodePlace(ofNew item: ItemID) throws -> LocalPlace? {
+        guard let key = newItems.key(of: item), let place = currentPlace(of: key) ?? newItems.place(of: key),
+            try view.observe(place)?.key == key
+        else { return nil }
+        return place
+    }
+
+    /// A program has moved what this device was just about to create in the cloud to where nothing is sent from.
+    func hasLeftWhileCreated(_ remote: RemoteItem) -> Bool {
+        guard isUntouched(remote), let place = (try? inodePlace(ofNew: remote.id)) ?? nil else { return false }
+        return localOnlyReason(at: place) != nil
     }
 
     /// An item of which this device has announced name and size, and never sent the content.

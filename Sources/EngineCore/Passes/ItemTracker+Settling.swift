@@ -118,6 +118,10 @@ extension ItemTracker {
             let hasRow = candidate.synced?.local != nil || pass.syncedRow(candidate.id) != nil
             if hasRow || verdict == .sent { newItems.remove(key) }
         }
+        if candidate.found == nil, verdict == .sent, let key = newItems.key(of: candidate.id) {
+            // It has been taken back: what it was is new wherever it comes from now on.
+            newItems.remove(key)
+        }
         if !sentAs.isEmpty {
             sentAs = sentAs.filter { $0.value != candidate.item && $0.key != candidate.found?.state.key }
         }
