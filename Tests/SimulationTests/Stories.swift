@@ -788,6 +788,25 @@ extension Story {
             ],
             moreFaults: [.lateWords, .noSync, .races]
         ),
+        // A folder that was sent without an answer went to where nothing is sent from while others put something in it: its deletion,
+        // which the cloud refuses, was sent for ever.
+        Story(
+            seed: 310_000_008_146,
+            steps: [
+                9, 19, 23, 25, 29, 34,
+            ],
+            moreFaults: [.cases, .noSync, .races]
+        ),
+        // A placeholder of what never came was exchanged with something that is not synced: neither it nor what had its name by then went
+        // on.
+        Story(
+            seed: 310_000_019_388,
+            steps: [
+                0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 26, 27, 28, 29,
+                30, 31, 32, 33, 34, 35, 39, 41, 43, 44, 45, 46, 47, 54, 55, 56, 57, 58,
+            ],
+            moreFaults: [.noSync, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -60,9 +60,11 @@ extension ItemTracker {
             {
                 continue
             }
-            let candidate = pass.candidate(row.id, work)
-            candidate.synced = row
-            if state.lacksContent, try !neverComes(state, row) {
+            // A placeholder of what nobody has: what has its name is the item from now on.
+            let isLeftover = try state.lacksContent && isAbsent(state.key) && hasSuccessor(row, besides: place)
+            let candidate = pass.candidate(isLeftover ? view.newItem() : row.id, work)
+            if !isLeftover { candidate.synced = row }
+            if state.lacksContent, try isLeftover || !neverComes(state, row) {
                 isWhole = false
                 if !settleAbsent(place, state, row, candidate) { bringWhole(place, state, candidate) }
                 continue

@@ -162,7 +162,8 @@ extension Synchronizer {
         // The cloud has refused that it goes: it comes back here.
         if tracker.refusedMoves.contains(child.id) { return false }
         guard let row = try device.synced(child.id) else {
-            return tracker.wasDeletedWhileCreated(child) || tracker.isOwnAnnouncement(child)
+            return tracker.wasDeletedWhileCreated(child) || tracker.hasLeftWhileCreated(child)
+                || tracker.isOwnAnnouncement(child)
         }
         if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
             // What has become a part of a package, or stays here, is deleted there and not moved: what others have changed is not.

@@ -380,6 +380,8 @@ extension Synchronizer {
         pass.committedDeletions.append(candidate.id)
         admittedDeletions.remove(candidate.id)
         unexplainedFolders[candidate.id] = nil
+        // What it was here and has left is new wherever it goes.
+        if let key = tracker.newItems.key(of: candidate.id) { tracker.newItems.remove(key) }
         if let key = candidate.synced?.local?.key { tracker.freshDeletions.insert(key) }
         if candidate.synced?.content == .folder, let lay = try? device.syncedSubtree(of: candidate.id), !lay.isEmpty {
             // No place leads to what was removed in it: it is looked at by itself, also what this pass takes for gone with its folder.
