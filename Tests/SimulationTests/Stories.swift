@@ -807,6 +807,16 @@ extension Story {
             ],
             moreFaults: [.noSync, .races]
         ),
+        // A link went to where nothing is synced, which was sent, and the power went: it was at its name again, from which the cloud's
+        // word took it.
+        Story(
+            seed: 330_000_066_390,
+            steps: [
+                2, 3, 7, 8, 11, 13, 14, 15, 19, 21, 22, 23, 25, 26, 29, 30, 32, 34, 35, 36, 37, 38, 39, 41, 43, 44, 45,
+                46, 47, 48, 49, 50, 51, 53, 57, 58, 61, 63,
+            ],
+            moreFaults: [.kills, .links, .noSync, .powerLosses, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -16,6 +16,8 @@ package final class Candidate {
     package var rival: RemoteItem?
     /// An absence is proven to be a deletion: logged, or seen happening.
     package var deletionIsProven = false
+    /// Where it is from now on, and no item any more: nothing is sent from there.
+    var leavesFor: LocalPlace?
     /// What was read of its content.
     package var read: ReadContent?
     package var verdict: EngineCore.Verdict?

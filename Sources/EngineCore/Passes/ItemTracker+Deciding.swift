@@ -98,7 +98,7 @@ extension ItemTracker {
             return .send([.revive])
         }
         if candidate.found == nil, candidate.synced == nil, let remote = candidate.remote,
-            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote) || hasLeftWhileCreated(remote)
+            isOwnAnnouncement(remote) || wasDeletedWhileCreated(remote) || candidate.leavesFor != nil
                 || isForgottenAnnouncement(remote)
         {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.

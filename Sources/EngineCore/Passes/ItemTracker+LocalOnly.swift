@@ -78,6 +78,7 @@ extension ItemTracker {
                 continue
             }
             try noteLeaving(row, candidate)
+            candidate.leavesFor = place
             if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
         }
         return isWhole

@@ -266,10 +266,11 @@ extension ItemTracker {
         return place
     }
 
-    /// A program has moved what this device was just about to create in the cloud to where nothing is sent from.
-    func hasLeftWhileCreated(_ remote: RemoteItem) -> Bool {
-        guard isUntouched(remote), let place = (try? inodePlace(ofNew: remote.id)) ?? nil else { return false }
-        return localOnlyReason(at: place) != nil
+    /// Where a program has moved what this device was just about to create in the cloud, if nothing is sent from there.
+    func placeLeftFor(byNew remote: RemoteItem) throws -> LocalPlace? {
+        guard isUntouched(remote), let place = try inodePlace(ofNew: remote.id), localOnlyReason(at: place) != nil
+        else { return nil }
+        return place
     }
 
     /// An item of which this device has announced name and size, and never sent the content.
@@ -597,6 +598,7 @@ extension ItemTracker {
         guard candidate.found == nil else { return }
         candidate.remote = try view.remote(item)
         guard let remote = candidate.remote, !remote.isDeleted else { return }
+        candidate.leavesFor = try placeLeftFor(byNew: remote)
         // Folders first, and whatever of this device has the name already.
         if remote.place.parent != .root, folderKey(of: remote.place.parent) == nil {
             try collect(.item(remote.place.parent), into: pass)

@@ -57,6 +57,10 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     /// - Throws: when the disk does not write, or the database.
     func record(_ record: PassRecord) async throws
 
+    /// Makes durable what is at these places, with its names, and which entries these folders have.
+    /// - Returns: false when the disk does not write.
+    func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool
+
     /// The items whose folder has no row.
     func syncedOrphans() throws -> [ItemID]
 

@@ -133,6 +133,24 @@ extension Synchronizer {
         }
     }
 
+    // MARK: What is here only from now on
+
+    /// What leaves the cloud for where nothing is sent from lasts there before the cloud is told. Else a power loss could set it back to its
+    /// name, from which the cloud's word would then take it.
+    /// - Returns: what is sent.
+    func lasting(_ sends: [PlannedSend]) async -> [PlannedSend] {
+        let leaving = sends.filter { $0.candidate.leavesFor != nil && isDeletion($0) }
+        guard !leaving.isEmpty else { return sends }
+        let places = leaving.compactMap(\.candidate.leavesFor)
+        let left = leaving.compactMap { $0.candidate.synced.flatMap { tracker.folderKey(of: $0.place.parent) } }
+        if await device.makeDurable(places, Set(left)) { return sends }
+        for send in leaving {
+            noteProblem(send.candidate, "it cannot leave the cloud: the disk does not write")
+            send.candidate.verdict = .failed
+        }
+        return sends.filter { $0.candidate.verdict == nil }
+    }
+
     // MARK: Folders that are not empty
 
     /// The cloud keeps a folder whose deletion was sent, because something lies in it.
@@ -162,8 +180,8 @@ extension Synchronizer {
         // The cloud has refused that it goes: it comes back here.
         if tracker.refusedMoves.contains(child.id) { return false }
         guard let row = try device.synced(child.id) else {
-            return tracker.wasDeletedWhileCreated(child) || tracker.hasLeftWhileCreated(child)
-                || tracker.isOwnAnnouncement(child)
+            return try tracker.wasDeletedWhileCreated(child) || tracker.isOwnAnnouncement(child)
+                || tracker.placeLeftFor(byNew: child) != nil
         }
         if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
             // What has become a part of a package, or stays here, is deleted there and not moved: what others have changed is not.

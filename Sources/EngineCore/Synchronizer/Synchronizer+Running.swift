@@ -22,7 +22,7 @@ extension Synchronizer {
             tellWhatIsNowhere(pass)
             lookIntoSuccessors(pass)
             for candidate in decided.transfers { beginTransfer(candidate) }
-            try await send(decided.sends, pass)
+            try await send(lasting(decided.sends), pass)
             await apply(pass)
             try await record(pass)
             lookAtUnrecorded()

@@ -91,6 +91,17 @@ extension SimDevice: EngineDevice {
         machine.database.deletions.subtract(deletions)
     }
 
+    func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool {
+        do {
+            try await pause(50...4_000)
+            try canWrite()
+        } catch {
+            return false
+        }
+        machine.makeDiskDurable()
+        return true
+    }
+
     func record(_ record: PassRecord) async throws {
         for row in record.changes.upserts where row.content.kind == .package {
             try await pause(5...500)

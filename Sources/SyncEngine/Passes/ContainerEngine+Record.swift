@@ -88,6 +88,12 @@ extension ContainerEngine {
         if !changes.removals.isEmpty { roomMade() }
     }
 
+    /// As a record is made durable before it is written.
+    func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool {
+        let replica = replica
+        return await BlockingPool.shared.run { Self.makeDurable(places, folders, SyncedChanges(), replica) }
+    }
+
     private static func makeDurable(
         _ written: [LocalPlace],
         _ folders: Set<InodeKey>,

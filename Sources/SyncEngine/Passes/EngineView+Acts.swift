@@ -87,6 +87,10 @@ extension EngineView: EngineDevice {
         try await engine?.recorded(record).get()
     }
 
+    nonisolated(nonsending) func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool {
+        await engine?.makeDurable(places, folders) ?? false
+    }
+
     // MARK: The backing tree
 
     var folders: FolderIndex { replica.folders }
