@@ -91,7 +91,11 @@ extension ContainerEngine {
     /// As a record is made durable before it is written.
     func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool {
         let replica = replica
-        return await BlockingPool.shared.run { Self.makeDurable(places, folders, SyncedChanges(), replica) }
+        return await withCheckedContinuation { continuation in
+            BlockingPool.shared.submit {
+                continuation.resume(returning: Self.makeDurable(places, folders, SyncedChanges(), replica))
+            }
+        }
     }
 
     private static func makeDurable(
