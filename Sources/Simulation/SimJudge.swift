@@ -267,7 +267,7 @@ struct SimJudge {
             guard !ghosts.contains(number), !staysHere(path, place, state, machine) else { return }
             var tokens = inode.tokens
             if let placeholder = inode.placeholder {
-                if let known = (try? world.cloud.tokens(of: placeholder.revision)) ?? nil {
+                if let known = placeholder.part(of: (try? world.cloud.tokens(of: placeholder.revision)) ?? nil) {
                     tokens = known
                 } else {
                     unreadable.append(path)
@@ -307,11 +307,14 @@ struct SimJudge {
 
     /// It is ignored or has a name that is not synced, and is no item.
     private func staysHere(_ path: ItemPath, _ place: LocalPlace, _ state: LocalState, _ machine: SimMachine) -> Bool {
-        guard machine.database.synced(key: state.key).isEmpty else { return false }
-        if LocalOnly.reason(for: path) != nil {
+        let rows = machine.database.synced(key: state.key)
+        // Each of several names is an item, or none.
+        let isItem = rows.contains { state.linkCount == 1 || placeOf($0, machine) == place }
+        if LocalOnly.reason(for: path) != nil, !isItem {
             world.count(.leftToItself)
             return true
         }
+        guard !isItem else { return false }
         return switch try? machine.device?.synchronizer.tracker.ruling(onUnsent: place, state) {
         case .ignored, .waits: true
         case .sent, nil: false

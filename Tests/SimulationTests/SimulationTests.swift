@@ -44,7 +44,7 @@ import Testing
         var counts: [SimCounter: Int] = [:]
         for seed: UInt64 in 1...60 { counts.merge(Simulation.run(seed: seed).counts) { $0 + $1 } }
         for rare: SimFault in [
-            .serverBackups, .failingDisks, .packages, .cases, .races, .links, .lateWords, .noSync,
+            .serverBackups, .failingDisks, .packages, .cases, .races, .links, .lateWords, .noSync, .hardLinks,
         ] {
             let settings = SimSettings(faults: [rare])
             for seed: UInt64 in 1...20 {

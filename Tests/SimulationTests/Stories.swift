@@ -823,6 +823,6 @@ extension Story {
         .tornWrites, .revocations, .clones, .kills, .cuts, .backups, .requests, .answers,
     ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([
-        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords, .noSync,
+        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords, .noSync, .hardLinks,
     ])
 }

@@ -12,6 +12,8 @@ package final class Candidate {
     package var remote: RemoteItem?
     /// The inode that the item was, when it is another now.
     package var formerKey: InodeKey?
+    /// Where it was by its row, if it may still have that name besides the one by which it was found.
+    var formerPlace: LocalPlace?
     /// For a new local item: the cloud's item of the same name.
     package var rival: RemoteItem?
     /// An absence is proven to be a deletion: logged, or seen happening.

@@ -244,7 +244,8 @@ extension ItemTracker {
     /// another one is that item. Others may have moved it here.
     private func continued(among there: [RemoteItem], by state: LocalState, into pass: Pass) throws -> ItemID? {
         guard state.kind == .file else { return nil }
-        for own in there.filter(isOwnAnnouncement) + there.filter(isOwnCommit) where pass.candidates[own.id] == nil {
+        for own in there.filter(isOwnAnnouncement) + there.filter(isOwnCommit)
+        where pass.candidates[own.id]?.found == nil {
             if try newPlace(of: own.id) == nil { return own.id }
         }
         return nil
@@ -440,6 +441,9 @@ extension ItemTracker {
             return
         }
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
+        if let row, state.linkCount > 1, state.kind == .file, row.place != Place(parent: parent, name: place.name) {
+            candidate.formerPlace = folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
+        }
         let marks = aspects[place] ?? []
         // What is here is older than what was sent, if the disk has lost that with the power.
         let isOlder = marks.isEmpty && row?.local == LocalEvidence(state)

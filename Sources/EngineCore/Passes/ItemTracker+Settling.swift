@@ -74,10 +74,17 @@ extension ItemTracker {
         return rank(one) >= rank(other) ? one : other
     }
 
-    /// An inode was changed by another of its names while this pass looked at it.
+    /// An inode was changed by another of its names while this pass looked at it, or goes on as an item by one of them: then what it was
+    /// called is something new.
     private func changedByOtherNames(_ pass: Pass) -> [LocalPlace] {
-        guard !linkedChanges.isEmpty else { return [] }
         var changed: [LocalPlace] = []
+        for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
+            guard let place = candidate.formerPlace, place != candidate.found?.place else { continue }
+            if let state = (try? view.observe(place)) ?? nil, state.key == candidate.found?.state.key {
+                changed.append(place)
+            }
+        }
+        guard !linkedChanges.isEmpty else { return changed }
         for candidate in pass.all {
             guard let found = candidate.found, let change = linkedChanges[found.state.key], change > pass.seenUpTo
             else { continue }

@@ -215,6 +215,14 @@ extension Synchronizer {
         return device.now - since < Self.patience
     }
 
+    /// A program has given the file that name as well, and it is nobody else's.
+    private func isNamed(_ found: Candidate.Found, _ place: LocalPlace, _ target: Place) -> Bool {
+        guard found.state.linkCount > 1, found.state.kind == .file,
+            ((try? device.observe(place)) ?? nil)?.key == found.state.key
+        else { return false }
+        return (try? device.synced(at: target).isEmpty) ?? false
+    }
+
     private func move(_ candidate: Candidate, to target: Place, _ pass: Pass) async {
         guard let found = candidate.found, var row = candidate.synced, let from = device.path(of: found.place),
             let folder = localFolder(of: target.parent, pass)
@@ -225,6 +233,15 @@ extension Synchronizer {
         if found.state.kind == .folder, tracker.lies(folder, in: found.state.key) {
             // That one has to get out first, and is on its way out in the cloud.
             note(.stale, candidate)
+            return
+        }
+        if isNamed(found, LocalPlace(folder: folder, name: target.name), target) {
+            row.place = target
+            pass.setRow(row)
+            candidate.synced = row
+            candidate.found?.place = LocalPlace(folder: folder, name: target.name)
+            // What it was is the name of something new.
+            handle(.changed(found.place, isOpen: false))
             return
         }
         let mutation = Mutation.move(
@@ -302,6 +319,11 @@ extension Synchronizer {
         pass.written.append(found.place)
         candidate.synced = row
         candidate.found?.state = state
+        // Here they are those of its other names as well, and others are told so.
+        if state.linkCount > 1, state.kind == .file {
+            tracker.changeCount += 1
+            noteOtherNames(of: state.key, except: found.place, .attributes, isOpen: false)
+        }
     }
 
     private func vanish(_ candidate: Candidate, _ pass: Pass) async {

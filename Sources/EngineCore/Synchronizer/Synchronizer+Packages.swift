@@ -27,6 +27,7 @@ extension Synchronizer {
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
         }
+        tellOtherNames(of: change)
         return true
     }
 

@@ -140,10 +140,15 @@ package final class Synchronizer<Device: EngineDevice> {
         }
         let isOpen = change.key.map { device.hasWriter($0) } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
-        if !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key {
-            tracker.linkedChanges[key] = tracker.changeCount
-            noteOtherNames(of: key, except: place, change.aspects.subtracting(.entry), isOpen: isOpen)
-        }
+        tellOtherNames(of: change)
+    }
+
+    /// - Note: Not the packages in which it has names: they are found changed by the next scan.
+    func tellOtherNames(of change: LocalChange) {
+        guard !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key else { return }
+        let place = LocalPlace(folder: change.parent, name: change.name)
+        let aspects = change.aspects.subtracting(.entry)
+        noteOtherNames(of: key, except: place, aspects, isOpen: device.hasWriter(key))
     }
 
     /// It was moved here before it was deleted, and that is not sent: its name then, where it is missed, has been looked at.
@@ -204,12 +209,13 @@ package final class Synchronizer<Device: EngineDevice> {
     }
 
     /// A file with several names is several items: each is looked at.
-    private func noteOtherNames(
+    func noteOtherNames(
         of key: InodeKey,
         except place: LocalPlace,
         _ changed: LocalChange.Aspects,
         isOpen: Bool
     ) {
+        tracker.linkedChanges[key] = tracker.changeCount
         guard let rows = try? device.synced(key: key) else { return }
         for row in rows {
             guard let folder = tracker.folderKey(of: row.place.parent) else { continue }

@@ -93,9 +93,16 @@ final class SimDevice {
         later(1_000...1_500) { $0.drain() }
     }
 
-    /// A name is about to go. (Every inode has one.)
-    func aboutToDelete(_ key: InodeKey) {
-        machine.database.deletions.insert(.inode(key))
+    /// A name is about to go: see `EngineHost.aboutToDelete`.
+    func aboutToDelete(_ number: UInt64, _ place: LocalPlace) {
+        let key = SimDisk.key(number)
+        if machine.disk[number].map({ $0.links == 1 }) ?? true || !world.settings.has(.hardLinks) {
+            machine.database.deletions.insert(.inode(key))
+        } else if let parent = (try? synchronizer.tracker.knownItem(of: place.folder)) ?? nil,
+            let row = machine.database.synced(at: Place(parent: parent, name: place.name)).first
+        {
+            machine.database.deletions.insert(.item(row.id))
+        }
         if let item = creating[key] { machine.database.deletions.insert(.item(item)) }
     }
 

@@ -56,6 +56,8 @@ struct SimDisk {
     static let root: UInt64 = 1
     private(set) var inodes: [UInt64: SimInode] = [:]
     var staging: [String: UInt64] = [:]
+    /// Whether files say how many names they have. Those of a package have more while the next state of that is made.
+    var tellsLinks = false
     private var count: UInt64 = 1
 
     init(at time: Timestamp) {
@@ -138,7 +140,7 @@ struct SimDisk {
             modified: placeholder?.modified ?? inode.modified,
             changed: inode.changed,
             mode: placeholder?.mode ?? inode.mode,
-            linkCount: 1,
+            linkCount: tellsLinks && inode.kind == .file ? UInt64(inode.links) : 1,
             placeholder: placeholder
         )
     }
@@ -153,8 +155,15 @@ struct SimDisk {
 
     mutating func unlink(_ place: LocalPlace, _ time: Timestamp) {
         let folder = Self.number(place.folder)
-        if let number = inodes[folder]?.entries.removeValue(forKey: place.name) { drop(number) }
+        if let number = inodes[folder]?.entries.removeValue(forKey: place.name) { drop(number, time) }
         touchFolder(folder, time)
+    }
+
+    /// A further name.
+    mutating func addName(_ number: UInt64, at place: LocalPlace, _ time: Timestamp) {
+        link(number, at: place, time)
+        inodes[number]?.links += 1
+        inodes[number]?.changed = Self.tick(time)
     }
 
     /// A name over what is at the other place.
@@ -165,7 +174,7 @@ struct SimDisk {
     }
 
     mutating func publish(_ number: UInt64, at place: LocalPlace, _ time: Timestamp) {
-        if let other = entry(place) { drop(other) }
+        if let other = entry(place) { drop(other, time) }
         link(number, at: place, time)
         // As most filesystems have it: a rename moves the change time.
         inodes[number]?.changed = Self.tick(time)
@@ -181,6 +190,11 @@ struct SimDisk {
     private mutating func touchFolder(_ number: UInt64, _ time: Timestamp) {
         inodes[number]?.modified = Self.tick(time)
         inodes[number]?.changed = Self.tick(time)
+    }
+
+    private mutating func drop(_ number: UInt64, _ time: Timestamp) {
+        drop(number)
+        if tellsLinks { inodes[number]?.changed = Self.tick(time) }
     }
 
     /// One of its names is gone, and with the last one all that lies in it.

@@ -197,7 +197,7 @@ extension SimMachine {
         for (index, element) in elements(of: package, .file).enumerated() {
             guard let inner = disk.state(element.number) else { continue }
             defer { start += inner.size }
-            guard !inner.isDataless, inner.size > 0, index < left else { continue }
+            guard !inner.isDataless, inner.size > 0, index < left, disk[element.number]?.links == 1 else { continue }
             disk[element.number]?.placeholder = Placeholder(
                 revision: content.revision,
                 generation: chance.next(),

@@ -16,6 +16,7 @@ extension SimMachine {
         var copy = random
         var lot = SimRandom(seed: copy.next() ^ 0x4ACE)
         if world.settings.has(.links), lot.happens(15) { return relink(random) }
+        if world.settings.has(.hardLinks), lot.happens(12) { return giveName(random) }
         guard world.settings.has(.races), lot.happens(60) else { return act(random) }
         let isSwap = lot.happens(15)
         if device == nil {
@@ -144,7 +145,7 @@ extension SimMachine {
             key: SimDisk.key(number),
             movedFrom: from.map { ($0.folder, $0.name) },
             replaced: replaced.map(SimDisk.key),
-            mayHaveOtherNames: false,
+            mayHaveOtherNames: disk[number].map { $0.links > 1 } ?? false,
             isFolder: disk[number]?.kind == .folder
         )
         if from != nil { tellOfMove(change) } else { tell(change) }
@@ -282,8 +283,10 @@ extension SimMachine {
     }
 
     func replace(_ place: LocalPlace, by from: LocalPlace, _ number: UInt64, _ device: SimDevice) {
+        // Two names of one file: nothing is done.
+        guard disk.entry(place) != number else { return }
         if let other = disk.entry(place) {
-            device.aboutToDelete(SimDisk.key(other))
+            device.aboutToDelete(other, place)
             lose(other)
             disk.rename(from, to: place, timeOfDay)
             report(.entry, place, number, from: from, replaced: other)
@@ -299,6 +302,8 @@ extension SimMachine {
     /// What a program removes, it may: all that it could see there.
     private func lose(_ number: UInt64) {
         guard let inode = disk[number] else { return }
+        // It has other names.
+        if disk.tellsLinks, all(.file).filter({ $0.number == number }).count > 1 { return }
         if inode.kind == .symlink { world.ledger.destroy(target: inode.target) }
         if let placeholder = inode.placeholder {
             if let tokens = placeholder.part(of: (try? world.cloud.tokens(of: placeholder.revision)) ?? nil) {
@@ -319,11 +324,12 @@ extension SimMachine {
 
     func remove(_ item: Found, _ device: SimDevice) {
         lookUp(item.place.folder)
-        device.aboutToDelete(SimDisk.key(item.number))
+        device.aboutToDelete(item.number, item.place)
         // Killed between the word and the act.
         guard self.device === device else { return }
         lose(item.number)
         let isFolder = disk[item.number]?.kind == .folder
+        let hasOthers = disk[item.number].map { $0.links > 1 } ?? false
         disk.unlink(item.place, timeOfDay)
         if isFolder { device.folders.remove(SimDisk.key(item.number)) }
         tell(
@@ -332,7 +338,7 @@ extension SimMachine {
                 parent: item.place.folder,
                 name: item.place.name,
                 key: SimDisk.key(item.number),
-                mayHaveOtherNames: false,
+                mayHaveOtherNames: hasOthers,
                 isFolder: isFolder
             )
         )
@@ -487,6 +493,23 @@ extension SimMachine {
         replace(link.place, by: beside, number, device)
     }
 
+    /// As `ln`: the file has a further name, under which it is another item.
+    private func giveName(_ random: SimRandom) {
+        chance = random
+        guard let device, !isDiskFull, let file = chance.pick(all(.file)),
+            // Names on the way last for milliseconds.
+            !TransitionalName.matches(file.place.name)
+        else { return }
+        let place = somePlace()
+        guard disk.entry(place) == nil, !hasTwin(place) else { return }
+        // The engine does not know in which packages a file has names.
+        guard [file.place, place].allSatisfy({ ((try? device.package(around: $0.folder)) ?? nil) == nil }) else { return }
+        world.count(.hardLinks)
+        world.note("\(name) names \(shown(file.place)) \(shown(place)) as well")
+        disk.addName(file.number, at: place, timeOfDay)
+        report(.entry, place, file.number)
+    }
+
     // MARK: Attributes and contents
 
     private func setAttributes() {
@@ -510,7 +533,7 @@ extension SimMachine {
     private func evict() {
         guard let file = chance.pick(all(.file)), let state = disk.state(file.number), !state.isDataless else { return }
         let rows = database.synced(key: state.key)
-        guard disk[file.number]?.writers == 0,
+        guard disk[file.number]?.writers == 0, disk[file.number]?.links == 1,
             let row = rows.first(where: {
                 $0.place.name == file.place.name
                     && device?.synchronizer.tracker.folderKey(of: $0.place.parent) == file.place.folder

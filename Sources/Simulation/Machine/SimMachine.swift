@@ -41,6 +41,7 @@ final class SimMachine {
         self.world = world
         name = "device \(number)"
         disk = SimDisk(at: world.timeOfDay)
+        disk.tellsLinks = world.settings.has(.hardLinks)
         durable = (disk, database)
         credentials = SimCredentials(name: name, token: [UInt8(number)], nonce: [])
         credentials.name = try world.cloud.join(credentials)

@@ -50,6 +50,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case lateWords
     /// Programs use names that are not synced as well, and move things there and back.
     case noSync
+    /// Programs give files further names, each of which is an item of its own.
+    case hardLinks
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -79,6 +81,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .links: .relinks
         case .lateWords: .lateWords
         case .noSync: .leftToItself
+        case .hardLinks: .hardLinks
         }
     }
 }
@@ -128,6 +131,7 @@ package struct SimSettings: Sendable {
         if random.happens(20) { settings.moreFaults.insert(.links) }
         if random.happens(20) { settings.moreFaults.insert(.lateWords) }
         if random.happens(20) { settings.moreFaults.insert(.noSync) }
+        if random.happens(20) { settings.moreFaults.insert(.hardLinks) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))

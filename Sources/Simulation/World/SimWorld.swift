@@ -19,6 +19,8 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case lateWords
     /// What has a name that is not synced, on one device, in the end.
     case leftToItself
+    /// Names that a program has given files besides those that they have.
+    case hardLinks
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between
     /// putting another content there and writing that down, or its folder was set back, say. One world in 1,000.
     case onlySaved
