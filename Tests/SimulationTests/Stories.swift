@@ -817,6 +817,34 @@ extension Story {
             ],
             moreFaults: [.kills, .links, .noSync, .powerLosses, .races]
         ),
+        // A file with several names had gone on as an item by two of them in one pass: the second one was never sent.
+        Story(
+            seed: 500_000_004_329,
+            steps: [
+                0, 1, 2, 3, 7, 22, 23, 24, 26, 32, 34, 35, 36, 39, 42, 43, 45, 46, 47, 52, 53, 54, 55, 56, 60, 61, 62,
+                63, 66, 67,
+            ],
+            moreFaults: [.hardLinks, .links, .serverBackups]
+        ),
+        // What had made room had got its new name from a program as well: the disk refused to move it there, for ever.
+        Story(
+            seed: 500_000_006_253,
+            steps: [
+                1, 11, 12, 20, 25, 27, 37, 38,
+            ],
+            moreFaults: [.hardLinks, .lateWords]
+        ),
+        // The connection was lost and the disk refused what had been done until then: what had not been written down was taken for
+        // settled.
+        Story(
+            seed: 500_000_006_677,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 31, 33, 34,
+                35, 36, 37, 38, 40, 41, 42, 43, 44, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 61, 62, 63,
+                64, 65, 66, 67, 68,
+            ],
+            moreFaults: [.cases, .hardLinks, .races]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -113,7 +113,7 @@ extension ItemTracker {
             state,
             to: place,
             nameIsTaken: row.map { $0.content.kind == kind(of: state) } ?? false
-        ) {
+        ), !isFound(owner.id, state, elsewhereThan: place, pass) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
             return try lookAtWhatWasMoved(to: place, besides: owner.id, work, into: pass)
@@ -128,6 +128,12 @@ extension ItemTracker {
         // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
         if let row { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// One of the names of an inode goes on as the item: each other one is new.
+    private func isFound(_ item: ItemID, _ state: LocalState, elsewhereThan place: LocalPlace, _ pass: Pass) -> Bool {
+        guard state.linkCount > 1, state.kind == .file, let found = pass.candidates[item]?.found else { return false }
+        return found.place != place && found.state.key == state.key
     }
 
     /// What had come here from its row's place, which nobody looks at again, and has gone: removed or replaced before that was sent, or while
@@ -485,58 +491,6 @@ extension ItemTracker {
         for twin in try view.remote(like: place) where twin.id != candidate.id && !twin.isAnnounced {
             try collect(.item(twin.id), into: pass)
         }
-    }
-
-    // MARK: Placeholders away from their item
-
-    /// A placeholder whose revision belongs to another item: a dataless file was renamed over this name, linked to it, or swapped
-    /// with it. It becomes whole first, and is then content like any other. If nobody has that content, it says nothing of this item either.
-    private func isForeign(
-        _ placeholder: Placeholder,
-        _ key: InodeKey,
-        at place: LocalPlace,
-        _ id: ItemID,
-        _ row: SyncedItem?,
-        _ remote: RemoteItem?
-    ) throws -> Bool {
-        let rows = try view.synced(key: key)
-        if rows.contains(where: { $0.id != id && $0.content.revision == placeholder.revision }) { return true }
-        // A program has put it over the item, and what it was has gone on as something else, or has ended: no apply has left it.
-        guard let row, moves[key] == place, !rows.contains(where: { $0.id == id }) else { return false }
-        return row.content.revision != placeholder.revision && remote?.content.revision != placeholder.revision
-    }
-
-    /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,
-    /// by which the content is found.
-    private func waitsForStranded(_ row: SyncedItem, _ candidate: Candidate) throws -> Bool {
-        guard let local = row.local, local.isDataless, !isAbsent(local.key),
-            case .file(let file) = row.content,
-            let place = moves[local.key], let state = try view.observe(place), state.key == local.key,
-            state.placeholder?.revision == file.revision
-        else { return false }
-        candidate.synced = row
-        bringWhole(place, state, candidate)
-        return true
-    }
-
-    func bringWhole(_ place: LocalPlace, _ state: LocalState, _ candidate: Candidate) {
-        waits(candidate.works, forContentOf: state.key)
-        if let refusal = refusal(of: state.key) {
-            view.noteProblem(candidate.id, at: candidate.found?.place, "its content is not here, and cannot be fetched")
-            candidate.verdict = refusal
-            return
-        }
-        candidate.verdict = .later(isAwaited(state, candidate) ? .seconds(60) : .seconds(2))
-        view.fetchWhole(place, state.key)
-    }
-
-    /// Its author, who may be away for weeks, has not sent it: then its item changes, and this is looked at again.
-    private func isAwaited(_ state: LocalState, _ candidate: Candidate) -> Bool {
-        guard let revision = state.placeholder?.revision, let remote = (try? view.remote(revision: revision)) ?? nil,
-            remote.isAnnounced
-        else { return false }
-        waitingForNews[remote.id, default: []].formUnion(candidate.works)
-        return true
     }
 
     /// What has to be opened to be known; `nil` when the name stands for something else by now.

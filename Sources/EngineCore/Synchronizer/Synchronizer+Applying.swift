@@ -10,7 +10,7 @@ extension Synchronizer {
     private static var width: Int { 8 }
     /// New files that are published one after the other, without a word to the engine between.
     private static var appearances: Int { 64 }
-    private static var staleDelay: Duration { .milliseconds(30) }
+    static var staleDelay: Duration { .milliseconds(30) }
 
     func apply(_ pass: Pass) async {
         let waiting = pass.all.filter { $0.verdict == nil && !$0.applies.isEmpty }
@@ -215,81 +215,6 @@ extension Synchronizer {
         return device.now - since < Self.patience
     }
 
-    /// A program has given the file that name as well, and it is nobody else's.
-    private func isNamed(_ found: Candidate.Found, _ place: LocalPlace, _ target: Place) -> Bool {
-        guard found.state.linkCount > 1, found.state.kind == .file,
-            ((try? device.observe(place)) ?? nil)?.key == found.state.key
-        else { return false }
-        return (try? device.synced(at: target).isEmpty) ?? false
-    }
-
-    private func move(_ candidate: Candidate, to target: Place, _ pass: Pass) async {
-        guard let found = candidate.found, var row = candidate.synced, let from = device.path(of: found.place),
-            let folder = localFolder(of: target.parent, pass)
-        else {
-            candidate.verdict = .later(.milliseconds(200))
-            return
-        }
-        if found.state.kind == .folder, tracker.lies(folder, in: found.state.key) {
-            // That one has to get out first, and is on its way out in the cloud.
-            note(.stale, candidate)
-            return
-        }
-        if isNamed(found, LocalPlace(folder: folder, name: target.name), target) {
-            row.place = target
-            pass.setRow(row)
-            candidate.synced = row
-            candidate.found?.place = LocalPlace(folder: folder, name: target.name)
-            // What it was is the name of something new.
-            handle(.changed(found.place, isOpen: false))
-            return
-        }
-        let mutation = Mutation.move(
-            fromParent: found.place.folder,
-            fromName: found.place.name,
-            toParent: folder,
-            toName: target.name,
-            expecting: LocalEvidence(found.state)
-        )
-        guard let result = await perform(mutation, result: from, candidate) else {
-            guard candidate.verdict == .later(Self.staleDelay) else { return }
-            if let remote = candidate.remote, remote.isAnnounced,
-                isTaken(LocalPlace(folder: folder, name: target.name), target)
-            {
-                // An announcement claims no name: it goes there, or to another, when its content is known.
-                candidate.verdict = .parked
-                return
-            }
-            await makeRoom(candidate, found, folder, target, pass)
-            return
-        }
-        guard let state = result.state else { return }
-        noteOtherContent(at: found.place)
-        let place = LocalPlace(folder: folder, name: target.name)
-        if state.kind == .folder { noteLeftUnread(state.key, from: found.place.folder) }
-        if state.kind == .folder || state.kind == .package, isStill(state.key, at: place) {
-            device.folders.move(state.key, parent: folder, name: target.name)
-        }
-        // Attributes that were set just before were, or will be, reported under the old name.
-        tracker.aspects[place, default: []].formUnion(.attributes)
-        handle(.changed(place, isOpen: false))
-        tracker.refusedMoves.remove(candidate.id)
-        row.place = target
-        if result.isUnchanged {
-            row.local = LocalEvidence(state)
-        } else {
-            // Written to meanwhile: what is known of the old bytes is known no more.
-            noteWritten(place)
-        }
-        pass.setRow(row)
-        candidate.synced = row
-        candidate.found?.place = place
-        candidate.found?.state = state
-        pass.foldersTouched.formUnion([found.place.folder, folder])
-        hurryWhoWaits(for: found.place)
-        if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
-    }
-
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, var row = candidate.synced, let path = device.path(of: found.place) else {
             return
@@ -451,7 +376,7 @@ extension Synchronizer {
 
     // MARK: Acting
 
-    private func perform(
+    func perform(
         _ mutation: Mutation,
         _ path: ItemPath,
         _ candidate: Candidate,
@@ -460,7 +385,7 @@ extension Synchronizer {
         await perform(mutation, result: path, candidate, staged: staged)?.state
     }
 
-    private func perform(
+    func perform(
         _ mutation: Mutation,
         result path: ItemPath,
         _ candidate: Candidate,
@@ -492,7 +417,7 @@ extension Synchronizer {
         }
     }
 
-    private func performed(_ mutation: Mutation, _ path: ItemPath, _ candidate: Candidate, _ pass: Pass) async -> Bool {
+    func performed(_ mutation: Mutation, _ path: ItemPath, _ candidate: Candidate, _ pass: Pass) async -> Bool {
         switch await device.perform(mutation, at: path) {
         case .success: return true
         case .failure(.notEmpty):
@@ -512,7 +437,7 @@ extension Synchronizer {
         device.wake(candidate.works, whenFree: path)
     }
 
-    private func note(_ failure: MutationFailure, _ candidate: Candidate) {
+    func note(_ failure: MutationFailure, _ candidate: Candidate) {
         switch failure {
         case .stale:
             // Somebody was quicker. If that is so again and again, it is something that lasts.
@@ -573,7 +498,7 @@ extension Synchronizer {
     }
 
     /// A program may have renamed or removed a folder in the moment since it came there, and has said so already.
-    private func isStill(_ key: InodeKey, at place: LocalPlace) -> Bool {
+    func isStill(_ key: InodeKey, at place: LocalPlace) -> Bool {
         // What cannot be seen at this moment is where it was put.
         do { return try device.observe(place)?.key == key } catch { return true }
     }

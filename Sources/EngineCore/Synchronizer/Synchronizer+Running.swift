@@ -167,10 +167,7 @@ extension Synchronizer {
     private func end(_ pass: Pass, after error: any Error) async {
         guard device.isOfConnection(error) else {
             logger.error("a pass failed", metadata: ["why": "\(error)"])
-            // What is not written down is looked at again, whatever came of it.
-            for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
-            noteUnrecorded(pass)
-            return
+            return noteUnrecorded(pass)
         }
         logger.info("a pass ended early", metadata: ["why": "\(error)"])
         await recordWhatWasDone(pass)
@@ -178,8 +175,9 @@ extension Synchronizer {
         device.connectionFailed(error)
     }
 
-    /// What was put somewhere has no row that leads to it.
+    /// What is not written down is looked at again, whatever came of it. What was put somewhere has no row that leads to it.
     private func noteUnrecorded(_ pass: Pass) {
+        for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
         // By its row its folder may be another inode: of a disk that was copied, say.
         unrecorded.formUnion(pass.written)
         for row in pass.changes.upserts {
@@ -221,6 +219,7 @@ extension Synchronizer {
     private func recordWhatWasDone(_ pass: Pass) async {
         do { try await record(pass) } catch {
             logger.error("what was synced is not recorded", metadata: ["why": "\(error)"])
+            noteUnrecorded(pass)
         }
     }
 

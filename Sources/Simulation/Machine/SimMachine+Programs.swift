@@ -503,7 +503,9 @@ extension SimMachine {
         let place = somePlace()
         guard disk.entry(place) == nil, !hasTwin(place) else { return }
         // The engine does not know in which packages a file has names.
-        guard [file.place, place].allSatisfy({ ((try? device.package(around: $0.folder)) ?? nil) == nil }) else { return }
+        guard [file.place, place].allSatisfy({ ((try? device.package(around: $0.folder)) ?? nil) == nil }) else {
+            return
+        }
         world.count(.hardLinks)
         world.note("\(name) names \(shown(file.place)) \(shown(place)) as well")
         disk.addName(file.number, at: place, timeOfDay)
