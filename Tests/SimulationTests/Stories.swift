@@ -845,6 +845,30 @@ extension Story {
             ],
             moreFaults: [.cases, .hardLinks, .races]
         ),
+        // A large new file with two names was announced, taken back and announced anew, without end.
+        Story(
+            seed: 500_000_001_087,
+            steps: [
+                2, 5, 7, 8, 9, 10, 11, 12, 18, 20, 22, 26, 28, 29, 31, 34, 38, 40, 41, 45, 50, 52, 53, 55, 59,
+            ],
+            moreFaults: [.hardLinks]
+        ),
+        // Others set the mode of an item whose file has another name here: the other name's item had that mode on this device only.
+        Story(
+            seed: 500_000_000_070,
+            steps: [
+                11, 19, 20, 35, 37, 39,
+            ],
+            moreFaults: [.hardLinks, .links]
+        ),
+        // Others moved an item to a name that its file had got here as well: its former name was left, and never sent.
+        Story(
+            seed: 500_000_002_807,
+            steps: [
+                4, 5, 6, 7, 10,
+            ],
+            moreFaults: [.hardLinks]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [
