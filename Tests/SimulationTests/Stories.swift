@@ -869,6 +869,23 @@ extension Story {
             ],
             moreFaults: [.hardLinks]
         ),
+        // An item was to get the name of something ignored, whose file has another name that is an item: it waited for that to go, for
+        // ever.
+        Story(
+            seed: 600_000_033_951,
+            steps: [
+                2, 38, 39, 44, 72,
+            ],
+            moreFaults: [.hardLinks, .noSync]
+        ),
+        // One of the names of a file was moved into a package: the item that it was never left the cloud.
+        Story(
+            seed: 600_000_034_210,
+            steps: [
+                0, 1, 4, 5, 10, 14, 15, 17, 18, 20, 21, 23, 24, 25, 29, 34, 35, 37, 50,
+            ],
+            moreFaults: [.hardLinks, .packages]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

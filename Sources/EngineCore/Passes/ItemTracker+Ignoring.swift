@@ -182,7 +182,9 @@ extension ItemTracker {
         else { return false }
         let place = LocalPlace(folder: folder, name: remote.place.name)
         guard let state = try view.observe(place), state.kind != .other, state.key != candidate.found?.state.key,
-            try view.synced(key: state.key).isEmpty, try !isSent(newItems[state.key]),
+            // Under another name it may be an item.
+            try view.synced(key: state.key).allSatisfy({ state.linkCount > 1 && $0.place != remote.place }),
+            try !isSent(newItems[state.key]),
             // A backup that was restored has the same names and other inodes.
             try !view.synced(at: remote.place).contains(where: { row in
                 row.content.kind == kind(of: state)

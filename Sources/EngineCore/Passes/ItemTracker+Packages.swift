@@ -4,9 +4,7 @@ package import UbiquityModel
 extension ItemTracker {
     /// A place in a package: whatever changed there has changed the package. What was an item until it was moved there is one no more.
     func collect(_ place: LocalPlace, in package: LocalPlace, _ work: Work, into pass: Pass) throws {
-        if let state = try view.observe(place), state.kind == .folder || state.linkCount == 1 {
-            try collectLeaving(place, state, work, into: pass)
-        }
+        if let state = try view.observe(place) { try collectLeaving(place, state, work, into: pass) }
         try collect(package, work, into: pass)
     }
 

@@ -1,0 +1,99 @@
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Files with several names, each of which is an item of its own; and names that are not synced.
+    @Suite struct FurtherNamesTests {
+        @Test func `a large new file with two names is sent once under each`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let content = randomBytes(24_000_000)
+                try a.write(content, to: "big.bin")
+                try a.shell("ln big.bin other.bin")
+                try a.sync()
+                try b.sync()
+                #expect(try b.names().sorted() == ["big.bin", "other.bin"])
+                try b.shell("cmp big.bin other.bin")
+                #expect(try Files.read(b.path("other.bin")) == content)
+                // What was announced and taken back would be there.
+                #expect(try a.succeed("deleted", "list", "--json").output.contains("big.bin") == false)
+            }
+        }
+
+        @Test func `others set the mode of one of two names`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("echo one > x; ln x y")
+                try a.sync()
+                try b.sync()
+                try b.shell("chmod 600 x")
+                try b.sync()
+                try a.sync()
+                try b.sync()
+                try a.sync()
+                // One file here, and so it is told of both.
+                for device in [a, b] {
+                    for name in ["x", "y"] { #expect(try Files.status(device.path(name)).st_mode & 0o777 == 0o600) }
+                }
+            }
+        }
+
+        @Test func `others move an item to a name that its file has got here as well`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("echo one > x")
+                try a.sync()
+                try b.waitForText("one\n", in: "x")
+                try a.setOffline(true)
+                try b.setOffline(true)
+                try a.shell("ln x y")
+                try b.shell("mv x y")
+                try b.setOffline(false)
+                try b.sync()
+                try a.setOffline(false)
+                try a.sync()
+                try b.sync()
+                try a.sync()
+                try expectTree(a.mountPoint, is: Tree(b.mountPoint))
+                #expect(try a.text("x") == "one\n")
+                #expect(try a.text("y") == "one\n")
+            }
+        }
+
+        @Test func `what is written in a package is told of the file's other name`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir D.rtfd; echo one > D.rtfd/x; ln D.rtfd/x y")
+                try a.sync()
+                try b.waitForText("one\n", in: "y")
+                try a.shell("echo two >> D.rtfd/x")
+                try a.sync()
+                try b.waitForText("one\ntwo\n", in: "y")
+                try b.waitForText("one\ntwo\n", in: "D.rtfd/x")
+            }
+        }
+
+        @Test func `what others make in a folder that is not synced any more brings it back beside`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p d/e; echo one > d/e/x")
+                try a.sync()
+                try b.waitForText("one\n", in: "d/e/x")
+                try a.setOffline(true)
+                try b.setOffline(true)
+                try a.shell("mkdir q.nosync; mv d q.nosync/")
+                try b.shell("echo two > d/e/y")
+                try a.setOffline(false)
+                try a.sync()
+                try b.setOffline(false)
+                try b.sync()
+                try a.sync()
+                #expect(try a.text("q.nosync/d/e/x") == "one\n")
+                #expect(try a.text("d/e/y") == "two\n")
+                #expect(try b.text("d/e/y") == "two\n")
+                #expect(try b.names() == ["d"])
+            }
+        }
+    }
+}
