@@ -70,6 +70,11 @@ extension MountTests {
                 try a.shell("echo two >> D.rtfd/x")
                 try a.sync()
                 try b.waitForText("one\ntwo\n", in: "y")
+                // Of the package the next start tells, at the latest.
+                try a.down()
+                try a.up()
+                try a.sync()
+                try b.sync()
                 try b.waitForText("one\ntwo\n", in: "D.rtfd/x")
             }
         }
