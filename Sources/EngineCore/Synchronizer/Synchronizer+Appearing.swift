@@ -101,7 +101,8 @@ extension Synchronizer {
         return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
     }
 
-    /// What has the name may be moved back, or stay in the cloud as well, since this item is in it.
+    /// The folder that is not synced any more may be moved back, or comes back since the cloud keeps it with this item in it: then this is
+    /// looked at again.
     private func wait(_ candidate: Candidate, forFoldersAround remote: RemoteItem) {
         var folder = remote.place.parent
         var levels = 0

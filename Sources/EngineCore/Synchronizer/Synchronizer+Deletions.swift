@@ -148,7 +148,8 @@ extension Synchronizer {
             noteProblem(send.candidate, "it cannot leave the cloud: the disk does not write")
             send.candidate.verdict = .failed
         }
-        return sends.filter { $0.candidate.verdict == nil }
+        let refused = Set(leaving.map(\.candidate.id))
+        return sends.filter { !refused.contains($0.candidate.id) }
     }
 
     // MARK: Folders that are not empty
