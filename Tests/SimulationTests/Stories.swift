@@ -886,6 +886,31 @@ extension Story {
             ],
             moreFaults: [.hardLinks, .packages]
         ),
+        // A further name that had been announced went on as what others had announced under it: its own announcement was never taken back.
+        Story(
+            seed: 620_000_009_747,
+            steps: [
+                2, 10, 13, 14, 20, 26,
+            ],
+            moreFaults: [.hardLinks]
+        ),
+        // An item was found by both names of its file, and went with the one: the other was left, and never sent.
+        Story(
+            seed: 620_000_063_733,
+            steps: [
+                1, 5, 9, 11, 16,
+            ],
+            moreFaults: [.hardLinks]
+        ),
+        // A link went to where nothing is synced and came back before the answer: its own deletion took it away.
+        Story(
+            seed: 620_000_065_712,
+            steps: [
+                0, 1, 2, 4, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 27, 28, 29, 30, 31, 32,
+                33, 34, 35, 36, 38, 39, 40, 41,
+            ],
+            moreFaults: [.links, .noSync]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

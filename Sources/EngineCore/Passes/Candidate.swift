@@ -12,14 +12,18 @@ package final class Candidate {
     package var remote: RemoteItem?
     /// The inode that the item was, when it is another now.
     package var formerKey: InodeKey?
-    /// Where it was by its row, if it may still have that name besides the one by which it was found.
-    var formerPlace: LocalPlace?
+    /// Where it was by its row, or was found as well, if it may still have these names besides the one by which it was found last.
+    var formerPlaces: Set<LocalPlace> = []
     /// For a new local item: the cloud's item of the same name.
     package var rival: RemoteItem?
     /// An absence is proven to be a deletion: logged, or seen happening.
     package var deletionIsProven = false
     /// Where it is from now on, and no item any more: nothing is sent from there.
     var leavesFor: LocalPlace?
+    /// The same of what lies in that, too.
+    var isLeaving = false
+    /// It goes on as another item of the cloud, and what was announced of it is to be taken back.
+    var leavesAnnouncement = false
     /// What was read of its content.
     package var read: ReadContent?
     package var verdict: EngineCore.Verdict?

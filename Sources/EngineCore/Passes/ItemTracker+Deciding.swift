@@ -34,6 +34,12 @@ extension ItemTracker {
                 sends.append(PlannedSend(candidate: candidate, actions: [.move(place)]))
                 continue
             }
+            if candidate.found != nil, candidate.remote?.isDeleted ?? false, leftItems.remove(candidate.id) != nil {
+                // This device has deleted it in the cloud, and it is back here: it is new.
+                pass.changes.removals.append(candidate.id)
+                candidate.verdict = .again
+                continue
+            }
             switch decision(candidate) {
             case .nothing:
                 candidate.verdict = .done
@@ -287,6 +293,7 @@ extension ItemTracker {
         if let read = candidate.read, read.manifest.entries.count > 1 { pass.manifests[read.content] = read.manifest }
         pass.written.append(found.place)
         newItems.remove(found.state.key)
+        candidate.leavesAnnouncement = candidate.remote.map { $0.isAnnounced && !$0.isDeleted } ?? false
         if differsInNothing(candidate, found, remote) {
             candidate.adoptedAs = rival
             candidate.verdict = .done

@@ -169,6 +169,7 @@ extension ItemTracker {
         candidate.remote = try view.remote(row.id)
         candidate.synced = agreedRow(row, candidate.remote)
         candidate.deletionIsProven = true
+        candidate.isLeaving = true
     }
 
     /// It was moved out of what leaves, and goes on where it is by now.

@@ -447,8 +447,11 @@ extension ItemTracker {
             return
         }
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
-        if let row, state.linkCount > 1, state.kind == .file, row.place != Place(parent: parent, name: place.name) {
-            candidate.formerPlace = folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
+        if state.linkCount > 1, state.kind == .file {
+            if let other = candidate.found?.place { candidate.formerPlaces.insert(other) }
+            if let row, let folder = folderKey(of: row.place.parent) {
+                candidate.formerPlaces.insert(LocalPlace(folder: folder, name: row.place.name))
+            }
         }
         let marks = aspects[place] ?? []
         // What is here is older than what was sent, if the disk has lost that with the power.

@@ -79,9 +79,10 @@ extension ItemTracker {
     private func changedByOtherNames(_ pass: Pass) -> [LocalPlace] {
         var changed: [LocalPlace] = []
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
-            guard let place = candidate.formerPlace, place != candidate.found?.place else { continue }
-            if let state = (try? view.observe(place)) ?? nil, state.key == candidate.found?.state.key {
-                changed.append(place)
+            for place in candidate.formerPlaces.sorted() where place != candidate.found?.place {
+                if let state = (try? view.observe(place)) ?? nil, state.key == candidate.found?.state.key {
+                    changed.append(place)
+                }
             }
         }
         guard !linkedChanges.isEmpty else { return changed }
@@ -125,6 +126,7 @@ extension ItemTracker {
             let hasRow = candidate.synced?.local != nil || pass.syncedRow(candidate.id) != nil
             if hasRow || verdict == .sent { newItems.remove(key) }
         }
+        if candidate.found == nil, !leftItems.isEmpty { leftItems.remove(candidate.id) }
         if candidate.found == nil, verdict == .sent, let key = newItems.key(of: candidate.id) {
             // It has been taken back: what it was is new wherever it comes from now on.
             newItems.remove(key)

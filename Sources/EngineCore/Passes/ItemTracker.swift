@@ -55,6 +55,8 @@ package final class ItemTracker<View: DeviceView> {
     package var refusedRevisions: Set<ItemID> = []
     /// Items with a large content that is on its way, in either direction.
     package var transferring: Set<ItemID> = []
+    /// Items of which was sent that they are no more, since nothing is sent from where they went, until that is written down.
+    package var leftItems: Set<ItemID> = []
     /// Deleted folders that come back because something new lies in them.
     package var revivals: Set<ItemID> = []
     /// Moves that the server refused as a cycle: undone here.

@@ -141,6 +141,9 @@ extension Synchronizer {
     func lasting(_ sends: [PlannedSend]) async -> [PlannedSend] {
         let leaving = sends.filter { $0.candidate.leavesFor != nil && isDeletion($0) }
         guard !leaving.isEmpty else { return sends }
+        for send in sends where send.candidate.isLeaving && isDeletion(send) {
+            tracker.leftItems.insert(send.candidate.id)
+        }
         let places = leaving.compactMap(\.candidate.leavesFor)
         let left = leaving.compactMap { $0.candidate.synced.flatMap { tracker.folderKey(of: $0.place.parent) } }
         if await device.makeDurable(places, Set(left)) { return sends }
