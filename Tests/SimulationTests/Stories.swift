@@ -911,6 +911,15 @@ extension Story {
             ],
             moreFaults: [.links, .noSync]
         ),
+        // A folder's deletion was refused when it went to where nothing is synced, and another went on as it: when others deleted that
+        // later, it was taken for this device's own doing.
+        Story(
+            seed: 640_000_108_769,
+            steps: [
+                7, 9, 13, 16, 18, 24, 26, 29, 30, 33, 37,
+            ],
+            moreFaults: [.noSync]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

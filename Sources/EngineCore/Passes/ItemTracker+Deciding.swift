@@ -36,6 +36,7 @@ extension ItemTracker {
             }
             if candidate.found != nil, candidate.remote?.isDeleted ?? false, leftItems.remove(candidate.id) != nil {
                 // This device has deleted it in the cloud, and it is back here: it is new.
+                if let place = candidate.found?.place { pass.lookAlsoAt.insert(place) }
                 pass.changes.removals.append(candidate.id)
                 candidate.verdict = .again
                 continue

@@ -126,7 +126,7 @@ extension ItemTracker {
             let hasRow = candidate.synced?.local != nil || pass.syncedRow(candidate.id) != nil
             if hasRow || verdict == .sent { newItems.remove(key) }
         }
-        if candidate.found == nil, !leftItems.isEmpty { leftItems.remove(candidate.id) }
+        if !leftItems.isEmpty { leftItems.remove(candidate.item) }
         if candidate.found == nil, verdict == .sent, let key = newItems.key(of: candidate.id) {
             // It has been taken back: what it was is new wherever it comes from now on.
             newItems.remove(key)

@@ -380,6 +380,8 @@ extension Synchronizer {
         pass.committedDeletions.append(candidate.id)
         admittedDeletions.remove(candidate.id)
         unexplainedFolders[candidate.id] = nil
+        // It is in the cloud after all, or others have deleted it.
+        tracker.leftItems.remove(candidate.id)
         // What it was here and has left is new wherever it goes.
         if let key = tracker.newItems.key(of: candidate.id) { tracker.newItems.remove(key) }
         if let key = candidate.synced?.local?.key { tracker.freshDeletions.insert(key) }
