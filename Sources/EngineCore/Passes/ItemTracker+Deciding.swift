@@ -34,8 +34,8 @@ extension ItemTracker {
                 sends.append(PlannedSend(candidate: candidate, actions: [.move(place)]))
                 continue
             }
-            if candidate.found != nil, candidate.remote?.isDeleted ?? false, leftItems.remove(candidate.id) != nil {
-                // This device has deleted it in the cloud, and it is back here: it is new.
+            if candidate.found != nil, candidate.remote?.isDeleted ?? false, leftItems.contains(candidate.id) {
+                // This device has deleted it in the cloud, and it is back here: it is new. That is remembered, should the disk not write this.
                 if let place = candidate.found?.place { pass.lookAlsoAt.insert(place) }
                 pass.changes.removals.append(candidate.id)
                 candidate.verdict = .again
