@@ -123,6 +123,28 @@ extension MountTests {
             }
         }
 
+        @Test func `what others make in a folder that is not synced any more brings it back beside`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir -p d/e; echo one > d/e/x")
+                try a.sync()
+                try b.waitForText("one\n", in: "d/e/x")
+                try a.setOffline(true)
+                try b.setOffline(true)
+                try a.shell("mkdir q.nosync; mv d q.nosync/")
+                try b.shell("echo two > d/e/y")
+                try a.setOffline(false)
+                try a.sync()
+                try b.setOffline(false)
+                try b.sync()
+                try a.sync()
+                #expect(try a.text("q.nosync/d/e/x") == "one\n")
+                #expect(try a.text("d/e/y") == "two\n")
+                #expect(try b.text("d/e/y") == "two\n")
+                #expect(try b.names() == ["d"])
+            }
+        }
+
         /// The same in each folder.
         private func shell(_ script: String, in folders: [String]) throws {
             for folder in folders { try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(script)") }
