@@ -525,7 +525,8 @@ extension ItemTracker {
         else { return false }
         // Whether files in it are here or not, it is the same.
         if let facts = state.facts { return local.changed == facts.fingerprint }
-        guard !local.isDataless else { return false }
+        // What has gone ahead of its content says that something is still to be told, whatever was reported since.
+        guard !local.isDataless, local.changed.nanoseconds != 0 else { return false }
         return local.changed == state.changed || !marks.isEmpty
     }
 
