@@ -236,7 +236,7 @@ extension ItemTracker {
 
     /// A program has deleted what this device was just about to create in the cloud.
     func wasDeletedWhileCreated(_ remote: RemoteItem) -> Bool {
-        view.isLogged(.item(remote.id)) && isUntouched(remote)
+        (view.isLogged(.item(remote.id)) || replacingLinks.contains(remote.id)) && isUntouched(remote)
     }
 
     /// Whether nobody has changed it in the cloud since this device has created it.

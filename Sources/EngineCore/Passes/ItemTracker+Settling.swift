@@ -127,6 +127,7 @@ extension ItemTracker {
             if hasRow || verdict == .sent { newItems.remove(key) }
         }
         if !leftItems.isEmpty { leftItems.remove(candidate.item) }
+        if !replacingLinks.isEmpty { replacingLinks.remove(candidate.item) }
         if candidate.found == nil, verdict == .sent, let key = newItems.key(of: candidate.id) {
             // It has been taken back: what it was is new wherever it comes from now on.
             newItems.remove(key)

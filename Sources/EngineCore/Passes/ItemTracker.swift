@@ -57,6 +57,9 @@ package final class ItemTracker<View: DeviceView> {
     package var transferring: Set<ItemID> = []
     /// Items of which was sent that they are no more, since nothing is sent from where they went, until that is written down.
     package var leftItems: Set<ItemID> = []
+    /// Links that took another item's name when they were on their way to the cloud as items of their own. Not in the log of deletions, which
+    /// may outlive with the power what the disk loses: then only the cloud has the link, and a link is not among what is recently deleted.
+    package var replacingLinks: Set<ItemID> = []
     /// Deleted folders that come back because something new lies in them.
     package var revivals: Set<ItemID> = []
     /// Moves that the server refused as a cycle: undone here.

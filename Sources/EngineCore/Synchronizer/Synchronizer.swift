@@ -205,7 +205,14 @@ package final class Synchronizer<Device: EngineDevice> {
             device.log(.item(row.id))
         }
         // On its way to the cloud at this moment, under a name that is gone by now.
-        if let creating = device.itemBeingCreated(key), creating != target { device.log(.item(creating)) }
+        if let creating = device.itemBeingCreated(key), creating != target {
+            let place = LocalPlace(folder: change.parent, name: change.name)
+            if ((try? device.observe(place)) ?? nil)?.kind == .symlink {
+                tracker.replacingLinks.insert(creating)
+            } else {
+                device.log(.item(creating))
+            }
+        }
     }
 
     /// A file with several names is several items: each is looked at.
