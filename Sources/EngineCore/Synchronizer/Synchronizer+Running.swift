@@ -123,11 +123,11 @@ extension Synchronizer {
     /// former one.
     private func lookAtWhatLayInFormerFolders(_ pass: Pass) {
         for candidate in pass.all where candidate.synced?.content == .folder {
-            // It may be on its way to another place first, and has its new row then.
-            if candidate.formerKey != nil { continuedFolders.insert(candidate.id) }
-            guard candidate.verdict == .done || candidate.verdict == .sent,
-                continuedFolders.remove(candidate.id) != nil
-            else { continue }
+            // It may be on its way to another place first, and has its new row then. It may get there only when what lay in it is back, to make
+            // room for what goes there.
+            let isNew = candidate.formerKey != nil && continuedFolders.insert(candidate.id).inserted
+            let isSettled = candidate.verdict == .done || candidate.verdict == .sent
+            guard isSettled ? continuedFolders.remove(candidate.id) != nil : isNew else { continue }
             let lay = (try? device.syncedSubtree(of: candidate.id)) ?? []
             if !lay.isEmpty { handle(.pendingLoaded(lay.map(\.id), isLast: false)) }
         }
