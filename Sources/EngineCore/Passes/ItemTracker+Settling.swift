@@ -80,9 +80,9 @@ extension ItemTracker {
         var changed: [LocalPlace] = []
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
             for place in candidate.formerPlaces.sorted() where place != candidate.found?.place {
-                if let state = (try? view.observe(place)) ?? nil, state.key == candidate.found?.state.key {
-                    changed.append(place)
-                }
+                // What a failing disk cannot tell is asked again.
+                let found = Result { try view.observe(place)?.key == candidate.found?.state.key }
+                if (try? found.get()) ?? true { changed.append(place) }
             }
         }
         guard !linkedChanges.isEmpty else { return changed }

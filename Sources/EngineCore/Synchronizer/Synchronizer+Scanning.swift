@@ -20,6 +20,7 @@ extension Synchronizer {
     /// What could not be read before may be readable by now.
     func lookIntoFolders(_ pass: Pass) {
         guard !foldersToScan.isEmpty else { return }
+        forgetFoldersThatHaveGone(pass)
         for candidate in pass.all where candidate.verdict == nil {
             // What lies in a package is no item, however it was taken for a folder before.
             guard let state = candidate.found?.state, state.kind != .package, foldersToScan.contains(state.key) else {
@@ -29,6 +30,16 @@ extension Synchronizer {
         }
         // What stays here is no candidate: what lies in it may be wanted all the same.
         for key in pass.unsentFolders.sorted() where foldersToScan.contains(key) { _ = isScanned(key, nil) }
+    }
+
+    /// A failing disk could not say that a program had just removed a folder when the scan was to read it.
+    private func forgetFoldersThatHaveGone(_ pass: Pass) {
+        for key in foldersToScan.sorted() {
+            guard let place = device.place(ofFolder: key), pass.visitedPlaces[place] != nil, hasGone(key) else {
+                continue
+            }
+            foldersToScan.remove(key)
+        }
     }
 
     /// A folder leaves one that could not be read yet, or one in that: whoever reads that will not find it there. Or it left one that has
