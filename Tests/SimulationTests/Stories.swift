@@ -920,6 +920,53 @@ extension Story {
             ],
             moreFaults: [.noSync]
         ),
+        // What had a move sent ahead of its content was given a mode as well: its new content was taken for what had been agreed on, and
+        // never sent.
+        Story(
+            seed: 700_000_144_737,
+            steps: [
+                2, 3, 4, 6, 7, 8, 9, 10, 11, 13, 17, 18, 19, 20, 21, 22, 26, 29, 30, 31, 33, 34, 35, 39, 42, 47, 48, 98,
+                99, 102, 103,
+            ],
+            moreFaults: [.hardLinks, .lateWords, .races]
+        ),
+        // After a backup was restored a folder could get its name only when what lay in it was back, to make room for what went there:
+        // that was looked at when the folder had its name.
+        Story(
+            seed: 700_000_169_789,
+            steps: [
+                3, 5, 7, 9, 10, 11, 13, 14, 17, 21, 22, 23, 25, 28, 29, 30, 32, 33, 34, 36, 37, 39, 40, 41, 42, 43, 46,
+                51, 54, 55, 59, 60, 61, 64, 66, 67,
+            ],
+            moreFaults: [.hardLinks]
+        ),
+        // A folder was removed while a failing disk could not be read: what had changed in it was looked at for ever.
+        Story(
+            seed: 700_000_376_925,
+            steps: [
+                0, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 18, 19, 20, 21, 22, 23, 25, 29, 30, 32, 33, 34, 35, 37, 38, 39,
+                40, 54, 55, 58, 59, 60, 61, 62,
+            ],
+            moreFaults: [.races]
+        ),
+        // A link was renamed over a file before the cloud had answered, and the power was lost: the log of deletions had outlived the
+        // rename, and the link was deleted where alone it was.
+        Story(
+            seed: 700_000_421_486,
+            steps: [
+                3, 4, 5, 7, 22, 23, 38,
+            ],
+            moreFaults: [.hardLinks, .links]
+        ),
+        // A file had two names, others gave its item the second one, and the disk failed: that the first was something new was never
+        // found.
+        Story(
+            seed: 700_000_998_926,
+            steps: [
+                3, 4, 10, 14, 15, 16, 17, 20, 21, 28, 29, 30, 31, 32, 33, 34,
+            ],
+            moreFaults: [.hardLinks]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [
