@@ -21,7 +21,7 @@ extension ContainerEngine {
         let end = ContinuousClock.now + Self.closingTime
         for item in items {
             while mount?.isOpen(item.state.key) ?? false, ContinuousClock.now < end {
-                try? await Task.sleep(for: Self.closingTime / 30)
+                try? await Task.sleep(for: Self.closingPause)
             }
         }
         var outcomes = await evict(items, coming, patientUntil: end)
@@ -46,7 +46,7 @@ extension ContainerEngine {
             outcomes.removeAll { paths.contains($0.path) }
             outcomes += await evict(looked, host.filler.coming(), patientUntil: ContinuousClock.now + Self.closingTime)
             guard ContinuousClock.now < last else { return outcomes }
-            try? await Task.sleep(for: Self.closingTime / 30)
+            try? await Task.sleep(for: Self.closingPause)
         }
     }
 
@@ -89,8 +89,9 @@ extension ContainerEngine {
     static let changed = "changed meanwhile"
     private static let unsent = "not yet uploaded"
 
-    /// The kernel says of a file that was closed that it was, but a moment later.
-    private static let closingTime = Duration.milliseconds(300)
+    /// The kernel says of a file that was closed that it was, but a moment later, and the longer the more the machine has to do.
+    private static let closingTime = Duration.seconds(1)
+    private static let closingPause = Duration.milliseconds(10)
 
     /// What looks at a file whose content has come, and writes it down, waits for the disk and for what is looked at before it.
     private static let recordingTime = Duration.seconds(5)
@@ -216,7 +217,7 @@ extension ContainerEngine {
         while true {
             let (refusal, evicted) = await evictOne(item, row, file)
             guard refusal == Self.isOpen, ContinuousClock.now < end else { return (refusal, evicted) }
-            try? await Task.sleep(for: Self.closingTime / 30)
+            try? await Task.sleep(for: Self.closingPause)
         }
     }
 
