@@ -967,6 +967,24 @@ extension Story {
             ],
             moreFaults: [.hardLinks]
         ),
+        // Others gave a file of two names the one that it had here besides, and changed it, while nothing ran here: that the other name,
+        // with what it had been, was something new was never found.
+        Story(
+            seed: 800_000_468_332,
+            steps: [
+                0, 2, 5, 7, 8, 11, 12, 13, 24, 25, 34,
+            ],
+            moreFaults: [.hardLinks, .lateWords]
+        ),
+        // A link was renamed over another, unanswered, and then over a file: it was taken for what it had been, whose deletion had been
+        // sent along.
+        Story(
+            seed: 800_000_478_481,
+            steps: [
+                3, 7, 9, 18, 20, 21, 23,
+            ],
+            moreFaults: [.lateWords, .links]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -14,6 +14,8 @@ package final class Candidate {
     package var formerKey: InodeKey?
     /// Where it was by its row, or was found as well, if it may still have these names besides the one by which it was found last.
     var formerPlaces: Set<LocalPlace> = []
+    /// The inode with several names that it was found as, also if it has got another one since.
+    var linkedKey: InodeKey?
     /// For a new local item: the cloud's item of the same name.
     package var rival: RemoteItem?
     /// An absence is proven to be a deletion: logged, or seen happening.

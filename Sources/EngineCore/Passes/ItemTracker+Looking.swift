@@ -310,7 +310,8 @@ extension ItemTracker {
             let remote = try view.remote(item), !remote.isDeleted,
             isOwnContent(remote), try !hasSuccessor(own, besides: place)
         else { return nil }
-        if let row, row.id != item {
+        // What is of another kind ends under the name, and does not go on with it.
+        if let row, row.id != item, row.content.kind == own.content.kind {
             // What else has the name has it from the file that is here now, or goes on with it.
             guard row.local?.key == state.key, try view.remote(row.id)?.isDeleted ?? true else { return nil }
         }
@@ -448,6 +449,7 @@ extension ItemTracker {
         }
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
         if state.linkCount > 1, state.kind == .file {
+            candidate.linkedKey = state.key
             if let other = candidate.found?.place { candidate.formerPlaces.insert(other) }
             if let row, let folder = folderKey(of: row.place.parent) {
                 candidate.formerPlaces.insert(LocalPlace(folder: folder, name: row.place.name))

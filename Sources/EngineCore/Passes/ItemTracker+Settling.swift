@@ -80,8 +80,9 @@ extension ItemTracker {
         var changed: [LocalPlace] = []
         for candidate in pass.all where candidate.verdict == .done || candidate.verdict == .sent {
             for place in candidate.formerPlaces.sorted() where place != candidate.found?.place {
-                // What a failing disk cannot tell is asked again.
-                let found = Result { try view.observe(place)?.key == candidate.found?.state.key }
+                // It may have got another inode under the name by which it goes on. What a failing disk cannot tell is asked again.
+                let keys = [candidate.found?.state.key, candidate.linkedKey]
+                let found = Result { try view.observe(place).map { keys.contains($0.key) } ?? false }
                 if (try? found.get()) ?? true { changed.append(place) }
             }
         }
