@@ -44,6 +44,8 @@ package struct Simulation {
     private static let trouble = Duration.seconds(20)
     /// What fails while there is trouble is tried again within half a minute after; nothing else waits for longer.
     private static let patience = Duration.seconds(150)
+    /// After the trouble; then its person gives up a device that was lost.
+    private static let mourning = Duration.seconds(60)
 
     /// - Parameters:
     ///   - left: Of the schedule's steps, those that are taken, by number; `nil`: all.
@@ -97,6 +99,7 @@ package struct Simulation {
         let judge = SimJudge(world: world)
         repeat {
             world.run(until: world.now + .seconds(2))
+            if world.now > trouble + mourning { world.removeLostDevices() }
         } while world.failure == nil && world.now < end && !judge.isSettled
         let settling = world.now - trouble
         judge.judge()

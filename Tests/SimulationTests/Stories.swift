@@ -985,6 +985,46 @@ extension Story {
             ],
             moreFaults: [.lateWords, .links]
         ),
+        // A folder was moved into another, unanswered; both were removed, and a new one made under its first name, which goes on as its
+        // item: the other's deletion was refused for ever.
+        Story(
+            seed: 800_000_337_263,
+            steps: [1, 10, 11, 13, 17, 18, 19, 28, 30, 36, 38, 49, 52, 54, 65],
+            moreFaults: [.races]
+        ),
+        // A folder was set back, in which a file has two names. The one was another item's, and the file, put beside it, took a third one's
+        // name: what it had been never came back.
+        Story(
+            seed: 800_000_490_307,
+            steps: [
+                4, 5, 7, 8, 10, 11, 12, 13, 14, 15, 19, 20, 21, 22, 23, 25, 26, 27, 30, 31, 32, 33, 34, 35, 37, 38, 39,
+                40, 41, 42, 43, 45, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72,
+                73, 74, 76, 77,
+            ],
+            moreFaults: [.cases, .hardLinks, .lateWords, .links, .noSync]
+        ),
+        // A link was renamed over another whose new target had been sent, unanswered: its own deletion went first, and the power took the
+        // rename.
+        Story(
+            seed: 900_000_001_313,
+            steps: [0, 1, 3, 5, 6, 7, 14, 17, 20, 22, 24, 26, 28, 32, 34, 36, 39, 41, 42, 49],
+            moreFaults: [.cases, .links]
+        ),
+        // The one renamed a link over another, and the other that one over the first: each had deleted what the other had kept.
+        Story(
+            seed: 900_000_050_521,
+            steps: [3, 5, 12, 16, 26, 28, 29, 37, 39, 40, 43, 44, 45, 47, 63],
+            moreFaults: [.lateWords, .links, .races]
+        ),
+        // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
+        // nobody removed what the device had been.
+        Story(
+            seed: 900_000_005_266,
+            steps: [
+                0, 1, 2, 3, 4, 7, 8, 10, 12, 13, 14, 19, 20, 21, 22, 23, 24, 25, 27, 28, 29, 34, 40, 41, 44, 57, 58, 61,
+                62, 65, 66, 67, 68, 70, 71, 72, 73, 74, 75, 76, 77,
+            ]
+        ),
     ]
 
     private static let manyDisasters: Set<SimFault> = [

@@ -312,8 +312,10 @@ extension Synchronizer {
         tracker.aspects[place, default: []].formUnion([.entry, .content])
         handle(.changed(place, isOpen: false))
         logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(place.name)"])
-        // What had taken the item's name is another one from here on, and no place leads to the item any more.
-        if let key = candidate.synced?.local?.key, key != state.key, candidate.remote != nil {
+        // What had taken the item's name is another one from here on, and no place leads to the item any more. So, perhaps, of a file with
+        // several names: it is whatever has that name, not what it was.
+        let hasOtherNames = state.linkCount > 1 && state.kind == .file
+        if let key = candidate.synced?.local?.key, key != state.key || hasOtherNames, candidate.remote != nil {
             candidate.verdict = .again
         }
         guard var row = candidate.synced, candidate.remote == nil else { return }

@@ -207,11 +207,12 @@ extension Synchronizer {
         }
         // Others have changed it since: it stays, and the folder with it.
         guard tracker.isAgreed(child, row) else { return false }
-        if let place = try tracker.localPlace(of: row), let state = try device.observe(place),
-            try state.key == row.local?.key || device.synced(key: state.key).isEmpty
-        {
+        // Moved, unanswered, and removed there: what has its former name goes on as well.
+        let former = tracker.folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
+        for place in Set([try tracker.localPlace(of: row), former].compactMap(\.self)) {
+            guard let state = try device.observe(place) else { continue }
             // It is where it was, or was removed there and made anew: that goes on as this item, and goes to where others have moved it.
-            return false
+            if try state.key == row.local?.key || device.synced(key: state.key).isEmpty { return false }
         }
         return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)
     }

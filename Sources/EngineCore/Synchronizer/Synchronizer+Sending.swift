@@ -62,7 +62,17 @@ extension Synchronizer {
         var batch: [Prepared] = []
         var operations = 0
         var bytes = 0
+        // Links whose new target waits for what becomes of the former one.
+        var waiting: Set<InodeKey> = []
         for send in steppingAside(inOrder(admitted)) {
+            if isDeletion(send), let key = send.candidate.synced?.local?.key, waiting.contains(key) {
+                // It went over that one: it leaves the cloud when it is there as that. Else a power loss, which sets the rename back, takes it.
+                send.candidate.verdict = .later(.milliseconds(50))
+                continue
+            }
+            if tracker.sentLinks[send.candidate.id] != nil, let key = send.candidate.found?.state.key {
+                waiting.insert(key)
+            }
             guard let prepared = try prepare(send, pass) else {
                 // Whatever it was that is not here any more shows when it is looked at again.
                 if send.candidate.verdict == nil { send.candidate.verdict = .again }

@@ -99,8 +99,10 @@ extension CommitRules {
         if case .file(let file) = incoming.content {
             let seen = try seenRevision(base, of: existing.id)
             if let seen, seen.version.content == file.content { return .answer(.committed(existing)) }
-        } else if incoming.content == existing.content {
-            return .answer(.committed(existing))
+        } else if case .symlink(let target) = incoming.content, incoming.content == existing.content {
+            // That it leads elsewhere is an edit, also if others have made the same one before they deleted it: here it may have come from
+            // another link, which goes.
+            if incoming.formerTarget ?? target == target { return .answer(.committed(existing)) }
         }
         guard try isLiveFolder(existing.place.parent) else { return .answer(.parentMissing) }
         guard let place = try freePlace(existing.place, for: existing.id) else {

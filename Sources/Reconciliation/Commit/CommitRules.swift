@@ -46,7 +46,8 @@ package struct CommitRules<View: CommitView> {
                 manifest: manifest,
                 edited: context.corrected(edited),
                 isUnwitnessed: operation.isUnwitnessed,
-                formerAttributes: operation.formerAttributes
+                formerAttributes: operation.formerAttributes,
+                formerTarget: operation.formerTarget
             )
             return try edit(id, base: base, incoming)
         case .move(let place):
@@ -165,6 +166,8 @@ struct Incoming {
     var isUnwitnessed = false
     /// Those that its author had seen.
     var formerAttributes: ItemAttributes?
+    /// What its author had seen the link lead to.
+    var formerTarget: [UInt8]?
 
     func merged(into current: ItemAttributes) -> Incoming {
         guard let formerAttributes else { return self }

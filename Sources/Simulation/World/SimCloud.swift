@@ -92,6 +92,18 @@ struct SimCloud {
         (try? catalog.revokeSelf(TokenHash(token: credentials.token))) != nil
     }
 
+    mutating func revoke(named name: String) -> Bool {
+        (try? catalog.revoke(name, by: TokenHash(token: Self.judge))) != nil
+    }
+
+    /// Who has said that it brings rules, and has not brought them.
+    var announcersOfRules: Set<String> {
+        let rules = ((try? items()) ?? []).filter {
+            $0.isAnnounced && !$0.isDeleted && IgnoreRules.isName($0.place.name)
+        }
+        return Set(rules.map(\.author))
+    }
+
     func knows(_ credentials: SimCredentials) -> Bool {
         (try? catalog.access(TokenHash(token: credentials.token))) != nil
     }

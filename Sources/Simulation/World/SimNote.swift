@@ -38,7 +38,7 @@ struct SimNote: CustomStringConvertible {
         switch action {
         case .create(let place, _, _, _, _): "new \(place.name) in \(place.parent.description.suffix(4))"
         case .announce(let place, _, _): "announced \(place.name)"
-        case .edit: "edit"
+        case .edit(_, let content, _, _, _): "edit\(words(content))"
         case .move(let place): "move to \(place.name) in \(place.parent.description.suffix(4))"
         case .setAttributes: "attributes"
         case .delete: "deletion"
@@ -50,11 +50,18 @@ struct SimNote: CustomStringConvertible {
         }
     }
 
+    private static func words(_ content: ItemContent) -> String {
+        switch content {
+        case .file(let file): " revision \(file.revision.description.suffix(4))"
+        case .symlink(let target): " to \(String(decoding: target, as: UTF8.self))"
+        case .folder: ""
+        }
+    }
+
     init(_ outcome: OperationOutcome) {
         switch outcome {
         case .committed(let item):
-            let content = item.content.revision.map { " revision \($0.description.suffix(4))" } ?? ""
-            description = "now \(item.place.name)\(content)\(item.isDeleted ? ", deleted" : "")"
+            description = "now \(item.place.name)\(Self.words(item.content))\(item.isDeleted ? ", deleted" : "")"
         case .missingChunks: description = "chunks are missing"
         case .nameTaken(let other): description = "name taken by \(other.description.suffix(4))"
         case .superseded(let item): description = "superseded by \(item.content.revision?.description.suffix(4) ?? "")"

@@ -143,6 +143,14 @@ final class SimWorld {
         }
     }
 
+    /// Rules were announced by what was lost with a disk or with a backup: its person reads for what others wait, and removes it.
+    func removeLostDevices() {
+        for name in cloud.announcersOfRules where !machines.contains(where: { $0.credentials.name == name }) {
+            guard cloud.revoke(named: name) else { continue }
+            note("\(name), which is lost, is removed")
+        }
+    }
+
     /// Another device, or its person, takes its rights away.
     func revoke(_ machine: SimMachine) {
         guard cloud.revoke(machine.credentials) else { return }

@@ -302,6 +302,31 @@ import UbiquityModel
         }
     }
 
+    /// What a link leads to may have come from another link, which its author has deleted along with that.
+    @Test(arguments: ["old", "new", nil])
+    func `a link that was deleted comes back with an edit, also with the target that others gave it before`(
+        seen: String?
+    ) throws {
+        var world = CommitWorld()
+        let link: ItemID = world.fresh()
+        _ = world.commit(link, world.create(try place("l"), .symlink(target: Array("new".utf8))))
+        let deleted = try #require(world.commit(link, .delete(base: nil), formerTarget: "new").item)
+        let edit = ItemOperation.Action.edit(
+            base: nil,
+            content: .symlink(target: Array("new".utf8)),
+            attributes: attributes(1),
+            manifest: Manifest(),
+            edited: seconds(200)
+        )
+        let outcome = world.commit(link, edit, device: "bert", formerTarget: seen)
+        if seen == "old" {
+            #expect(outcome.item?.isDeleted == false)
+        } else {
+            // It led there already: nothing was changed.
+            #expect(outcome == .committed(deleted))
+        }
+    }
+
     @Test func `a revision has one content, and a repeated one is answered only with that`() throws {
         var world = CommitWorld()
         let (file, first) = try world.file("a", "one")
