@@ -1016,6 +1016,16 @@ extension Story {
             steps: [3, 5, 12, 16, 26, 28, 29, 37, 39, 40, 43, 44, 45, 47, 63],
             moreFaults: [.lateWords, .links, .races]
         ),
+        // The folder of such a link could come back only under the name of the link whose deletion waited.
+        Story(
+            seed: 920_000_004_161,
+            steps: [
+                0, 1, 2, 4, 5, 8, 9, 10, 12, 13, 15, 16, 17, 18, 19, 21, 23, 24, 25, 29, 30, 31, 32, 33, 35, 36, 37, 40,
+                41, 42, 44, 45, 46, 48, 49, 50, 51, 52, 55, 58, 59, 60, 61, 62, 63, 64, 65, 66, 68, 69, 70, 71, 73, 74,
+                76, 77, 80, 81, 85, 87,
+            ],
+            moreFaults: [.packages]
+        ),
         // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
         // nobody removed what the device had been.
         Story(

@@ -70,9 +70,7 @@ extension Synchronizer {
                 send.candidate.verdict = .later(.milliseconds(50))
                 continue
             }
-            if tracker.sentLinks[send.candidate.id] != nil, let key = send.candidate.found?.state.key {
-                waiting.insert(key)
-            }
+            if let found = send.candidate.found, isDeferred(send.candidate) { waiting.insert(found.state.key) }
             guard let prepared = try prepare(send, pass) else {
                 // Whatever it was that is not here any more shows when it is looked at again.
                 if send.candidate.verdict == nil { send.candidate.verdict = .again }
@@ -344,6 +342,8 @@ extension Synchronizer {
         case .nameTaken(let rival):
             try nameTaken(by: rival, candidate, pass)
         case .parentMissing:
+            // What was sent of a link has not come there.
+            forgetSentLink(candidate.id, pass)
             if let parent = candidate.found?.parent { tracker.revivals.insert(parent) }
             candidate.verdict = .later(.milliseconds(200))
             if let parent = candidate.found?.parent, parent != .root { handle(.pendingLoaded([parent], isLast: false)) }

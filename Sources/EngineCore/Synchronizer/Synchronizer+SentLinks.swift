@@ -25,6 +25,14 @@ extension Synchronizer {
         return (sent.operation, edit)
     }
 
+    /// Whether the link's new target waits until it is known what became of the former one.
+    func isDeferred(_ candidate: Candidate) -> Bool {
+        guard let sent = tracker.sentLinks[candidate.id], case .symlink(let target)? = candidate.found?.content else {
+            return false
+        }
+        return sent.target != target
+    }
+
     /// What was sent of a link says nothing any more when something else than before is agreed on.
     func forgetSentLinks(_ pass: Pass) throws {
         guard !tracker.sentLinks.isEmpty else { return }
