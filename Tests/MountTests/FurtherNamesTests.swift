@@ -71,12 +71,33 @@ extension MountTests {
                 try a.shell("echo two >> D.rtfd/x")
                 try a.sync()
                 try b.waitForText("one\ntwo\n", in: "y")
-                // Of the package the next start tells, at the latest.
+                // Nobody reads in it while it is exchanged: a package in use would wait.
+                try b.sync()
+                #expect(try b.text("D.rtfd/x") == "one\ntwo\n")
+            }
+        }
+
+        /// Also of two packages, of those that a start has found, and of a mode.
+        @Test func `what is written by another name of a package's file is told of the package`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                func told(_ text: String) throws {
+                    try a.sync()
+                    try b.sync()
+                    for name in ["D.rtfd/x", "E.rtfd/z", "y"] { #expect(try b.text(name) == text, "\(name)") }
+                }
+                try a.shell("mkdir D.rtfd E.rtfd; echo one > D.rtfd/x; ln D.rtfd/x y; ln D.rtfd/x E.rtfd/z")
+                try told("one\n")
+                try a.shell("echo two >> y")
+                try told("one\ntwo\n")
                 try a.down()
                 try a.up()
+                try a.shell("echo three >> E.rtfd/z")
+                try told("one\ntwo\nthree\n")
+                try a.shell("rm y; chmod 600 D.rtfd/x")
                 try a.sync()
                 try b.sync()
-                try b.waitForText("one\ntwo\n", in: "D.rtfd/x")
+                #expect(try b.shell("stat -c %a E.rtfd/z").output == "600\n")
             }
         }
     }

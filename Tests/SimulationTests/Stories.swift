@@ -1026,6 +1026,21 @@ extension Story {
             ],
             moreFaults: [.packages]
         ),
+        // A folder became a package in which a file has two names: what that was before never left the cloud.
+        Story(
+            seed: 940_000_004_713,
+            steps: [
+                0, 1, 3, 6, 8, 9, 11, 14, 15, 17, 20, 21, 22, 23, 26, 30, 31, 32, 33, 34, 35, 38, 39, 40, 41, 52, 53,
+                54, 55, 56, 57, 58, 59, 61, 62, 63,
+            ],
+            moreFaults: [.hardLinks, .packages]
+        ),
+        // A link was renamed over one that led to the same, and that others had deleted: both went.
+        Story(
+            seed: 950_000_015_023,
+            steps: [2, 15, 23, 24, 25, 28, 29, 53],
+            moreFaults: [.hardLinks, .links]
+        ),
         // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
         // nobody removed what the device had been.
         Story(

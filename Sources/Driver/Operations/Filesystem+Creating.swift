@@ -173,8 +173,11 @@ extension Filesystem {
                 try called(linkat(AT_FDCWD, "/proc/self/fd/\(source.raw)", descriptor.raw, name, AT_SYMLINK_FOLLOW))
             }
             node.state.withLock { $0.mayHaveOtherNames = true }
+            let former = node.link
             guard case .entry(var entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
             report(.entry, folder.key, itemName, node.key, isFolder: false)
+            // What that name is a part of has to be told from now on of what is done by this one.
+            if let former { report([], former.parent, former.name, node.key, isFolder: false) }
             reply(request, &entry)
         }
     }

@@ -111,6 +111,7 @@ extension ItemTracker {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.
             return .send([.delete(base: remote.content.revision)])
         }
+        if wentOverDeletedLink(candidate) { return .send([.create]) }
         var rival = candidate.rival
         if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
             // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
@@ -129,6 +130,15 @@ extension ItemTracker {
             rival: rival,
             deletionIsLogged: candidate.deletionIsProven
         )
+    }
+
+    /// A link leads to where another one led that others have deleted, and has taken its name: its own item ends with that, so it is not
+    /// what they have deleted. (Of a file whose content is the same as what they have deleted, the cloud keeps that.)
+    private func wentOverDeletedLink(_ candidate: Candidate) -> Bool {
+        guard candidate.remote?.isDeleted ?? false, let row = candidate.synced, let found = candidate.found,
+            case .symlink = found.content, let key = row.local?.key, key != found.state.key
+        else { return false }
+        return ((try? view.synced(key: found.state.key)) ?? []).contains { $0.id != candidate.id }
     }
 
     /// A server that was restored knows nothing of it, or only that it is deleted, nobody has its content, and the cloud has given its name to

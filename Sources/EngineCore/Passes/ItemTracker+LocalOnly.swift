@@ -86,10 +86,12 @@ extension ItemTracker {
 
     /// Whether the item's own name stands for something else by now.
     private func hasLeft(_ row: SyncedItem, _ key: InodeKey, for place: LocalPlace) throws -> Bool {
-        // Another of its names may just have got another one that is sent.
-        guard moves[key] == place, let folder = folderKey(of: row.place.parent) else { return false }
+        guard let folder = folderKey(of: row.place.parent) else { return false }
         let own = LocalPlace(folder: folder, name: row.place.name)
-        return try own != place && view.observe(own)?.key != key
+        // It is where it was, and its folder is one from which nothing is sent by now.
+        if own == place { return true }
+        // Another of its names may just have got another one that is sent.
+        return try moves[key] == place && view.observe(own)?.key != key
     }
 
     /// Whether an announced file's author is no device of the account any more: there is nothing to wait for, and nothing that the cloud

@@ -43,6 +43,22 @@ extension Synchronizer {
         noteOtherContents(in: package)
     }
 
+    /// A package was looked at: which of its files have further names.
+    package func noteLinked(_ files: [InodeKey], of package: InodeKey) { linkedParts.set(files, of: package) }
+
+    /// A file was changed that may have names in packages, or have them besides the package in which that is told of.
+    func tellPackages(with file: InodeKey, except place: LocalPlace, _ changed: LocalChange.Aspects) {
+        // A further name is no change of a package.
+        guard !changed.isEmpty else { return }
+        let parts = linkedParts.packages(with: file)
+        guard !parts.isEmpty else { return }
+        let told = package(around: place.folder)
+        for key in parts {
+            guard let place = package(around: key), place != told else { continue }
+            noteChanged(place)
+        }
+    }
+
     /// Something in it stands for another content than before, or has gone: what could not be had of it, or was not there, is asked for
     /// once more by whoever waits for all of it.
     package func noteOtherContents(in package: LocalPlace) {

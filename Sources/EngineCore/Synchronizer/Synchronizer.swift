@@ -44,6 +44,7 @@ package final class Synchronizer<Device: EngineDevice> {
     var strangeFolders: Set<InodeKey> = []
     /// Items that something has become of in a pass that may have looked at them before.
     var lookedAtAfterPass: [ItemID] = []
+    var linkedParts = LinkedParts()
     /// How often in a row a move was refused because the name is another's that is itself on the move.
     var crossings: [ItemID: Int] = [:]
     package var isRunningPass = false
@@ -115,6 +116,8 @@ package final class Synchronizer<Device: EngineDevice> {
     package func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
         if isOfPackage(change) { return }
+        // Somebody has given the file a further name: of nothing but a package that is to be found out here.
+        if change.aspects.isEmpty { return }
         logReplacingRename(change)
         tracker.ignoring.note(change)
         let place = LocalPlace(folder: change.parent, name: change.name)
@@ -143,7 +146,6 @@ package final class Synchronizer<Device: EngineDevice> {
         tellOtherNames(of: change)
     }
 
-    /// - Note: Not the packages in which it has names: they are found changed by the next scan.
     func tellOtherNames(of change: LocalChange) {
         guard !change.isFolder, change.mayHaveOtherNames, change.movedFrom == nil, let key = change.key else { return }
         let place = LocalPlace(folder: change.parent, name: change.name)
@@ -233,6 +235,7 @@ package final class Synchronizer<Device: EngineDevice> {
             tracker.aspects[other, default: []].formUnion(changed.union(.attributes))
             handle(.changed(other, isOpen: isOpen))
         }
+        tellPackages(with: key, except: place, changed)
     }
 
     /// The engine itself may have found bytes there that nobody told of.

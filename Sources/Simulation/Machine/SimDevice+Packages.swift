@@ -24,7 +24,10 @@ extension SimDevice {
             guard machine.disk[element]?.kind == .folder else { return }
             folders.add(SimDisk.key(element), parent: place.folder, name: place.name)
         }
-        packageFiles[state.key] = machine.disk.files(of: number).map { SimDisk.key($0.number) }
+        let files = machine.disk.files(of: number)
+        packageFiles[state.key] = files.map { SimDisk.key($0.number) }
+        let linked = files.filter { machine.disk[$0.number]?.links ?? 0 > 1 }
+        synchronizer.noteLinked(linked.map { SimDisk.key($0.number) }, of: state.key)
         return machine.disk.packageState(number)
     }
 

@@ -496,20 +496,21 @@ extension SimMachine {
     /// As `ln`: the file has a further name, under which it is another item.
     private func giveName(_ random: SimRandom) {
         chance = random
-        guard let device, !isDiskFull, let file = chance.pick(all(.file)),
+        guard device != nil, !isDiskFull, let file = chance.pick(all(.file)),
             // Names on the way last for milliseconds.
             !TransitionalName.matches(file.place.name)
         else { return }
         let place = somePlace()
         guard disk.entry(place) == nil, !hasTwin(place) else { return }
-        // The engine does not know in which packages a file has names.
-        guard [file.place, place].allSatisfy({ ((try? device.package(around: $0.folder)) ?? nil) == nil }) else {
-            return
-        }
+        // What stands for the content of two documents stands for a revision of one of them, and that may go years after its document. (It is
+        // referred to another with the next start.)
+        if world.settings.has(.packages), disk.state(file.number)?.isDataless ?? true { return }
         world.count(.hardLinks)
         world.note("\(name) names \(shown(file.place)) \(shown(place)) as well")
         disk.addName(file.number, at: place, timeOfDay)
         report(.entry, place, file.number)
+        // And by which name it was found.
+        report([], file.place, file.number)
     }
 
     // MARK: Attributes and contents

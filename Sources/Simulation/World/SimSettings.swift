@@ -136,10 +136,6 @@ package struct SimSettings: Sendable {
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))
         }
-        // What is written to a file by a name outside is told of a package in which it has another by the next scan only.
-        if settings.moreFaults.isSuperset(of: [.packages, .hardLinks]) {
-            settings.moreFaults.subtract(Set([.hardLinks]).subtracting(moreFaults))
-        }
         return settings
     }
 }

@@ -14,8 +14,9 @@ extension EngineView {
         do {
             return try packages.state(of: state, in: directory, name) {
                 engine?.assumeIsolated { $0.synchronizer.scanFormerPackage(state.key) }
-            } files: {
-                packageFiles[state.key] = $0
+            } files: { files, linked in
+                packageFiles[state.key] = files
+                engine?.assumeIsolated { $0.synchronizer.noteLinked(linked, of: state.key) }
             } ?? state
         } catch .stale as Errno {
             // Names in it are changing at this moment, which is told of: by then it is another one.

@@ -73,13 +73,13 @@ final class PackageTable: Sendable {
     /// - Parameters:
     ///   - directory: in which the name is.
     ///   - ceased: called if it was taken for one before, by a name or by rules that it has no more: of what lies in it nobody has told.
-    ///   - files: gets the inodes of the files in it.
+    ///   - files: gets the inodes of the files in it, and of those that have further names.
     func state(
         of folder: LocalState,
         in directory: Int32,
         _ name: Name,
         ceased: () -> Void,
-        files: ([InodeKey]) -> Void
+        files: (_ all: [InodeKey], _ linked: [InodeKey]) -> Void
     ) throws -> LocalState? {
         guard folder.kind == .folder, folder.key != replica.tree.rootKey else { return nil }
         var hasAttribute = false
@@ -105,7 +105,8 @@ final class PackageTable: Sendable {
         guard try InodeKey(descriptor: descriptor.raw) == folder.key else { throw Errno.stale }
         let tree = try PackageTree(folder: descriptor.raw, root: folder)
         tree.noteFolders(in: replica.folders)
-        files(tree.entries.lazy.filter { $0.state.kind == .file }.map(\.state.key))
+        let found = tree.entries.lazy.map(\.state).filter { $0.kind == .file }
+        files(found.map(\.key), found.filter { $0.linkCount > 1 }.map(\.key))
         return tree.state
     }
 
