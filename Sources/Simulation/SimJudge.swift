@@ -310,7 +310,7 @@ struct SimJudge {
         let rows = machine.database.synced(key: state.key)
         // Each of several names is an item, or none.
         let isItem = rows.contains { state.linkCount == 1 || placeOf($0, machine) == place }
-        if LocalOnly.reason(for: path) != nil, !isItem {
+        if !isItem, LocalOnly.reason(for: path) != nil || isSharedMemory(place, state, machine) {
             world.count(.leftToItself)
             return true
         }
@@ -319,6 +319,13 @@ struct SimJudge {
         case .ignored, .waits: true
         case .sent, nil: false
         }
+    }
+
+    private func isSharedMemory(_ place: LocalPlace, _ state: LocalState, _ machine: SimMachine) -> Bool {
+        guard state.kind == .file, let name = LocalOnly.databaseOfSharedMemory(place.name),
+            let database = machine.disk.entry(LocalPlace(folder: place.folder, name: name))
+        else { return false }
+        return machine.disk[database]?.kind == .file
     }
 
     private struct Twin: Hashable {

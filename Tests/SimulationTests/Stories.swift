@@ -1041,6 +1041,12 @@ extension Story {
             steps: [2, 15, 23, 24, 25, 28, 29, 53],
             moreFaults: [.hardLinks, .links]
         ),
+        // The clock was set back, or a companion's time came from another device: a database was in use for ever.
+        Story(seed: 960_000_000_154, steps: [19, 30, 49], moreFaults: [.databases]),
+        // The database went, and what it had as shared memory, by its name, was a file that nobody looked at again.
+        Story(seed: 960_000_000_003, steps: [5, 24, 27], moreFaults: [.databases, .lateWords, .links]),
+        // A file of such a name was in the cloud, and what a device had under it was taken for shared memory: the one could never come there.
+        Story(seed: 960_000_000_314, steps: [2, 36, 46, 47], moreFaults: [.databases]),
         // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
         // nobody removed what the device had been.
         Story(
@@ -1056,6 +1062,6 @@ extension Story {
         .tornWrites, .revocations, .clones, .kills, .cuts, .backups, .requests, .answers,
     ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([
-        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords, .noSync, .hardLinks,
+        .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords, .noSync, .hardLinks, .databases, .claims,
     ])
 }

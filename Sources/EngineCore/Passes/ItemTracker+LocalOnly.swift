@@ -5,15 +5,31 @@ package import UbiquityModel
 extension ItemTracker {
     package func localOnlyReason(_ place: LocalPlace, _ path: ItemPath) -> LocalOnly.Reason? {
         if let reason = LocalOnly.reason(for: path) { return reason }
-        // A folder, or a document that was synced before there was a file of the other name, is none.
-        if let database = LocalOnly.databaseOfSharedMemory(place.name),
-            let state = (try? view.observe(place)) ?? nil, state.kind == .file,
-            ((try? view.observe(LocalPlace(folder: place.folder, name: database))) ?? nil)?.kind == .file,
-            ((try? view.synced(key: state.key)) ?? []).isEmpty
-        {
+        if isSharedMemory(place) {
+            sharedMemory.insert(place)
             return .sharedMemoryOfDatabase
         }
         return nil
+    }
+
+    /// A file beside the database whose shared memory it is: not a folder, and not a document that was synced before there was a file of the
+    /// other name, or that others have sent.
+    private func isSharedMemory(_ place: LocalPlace) -> Bool {
+        guard let database = LocalOnly.databaseOfSharedMemory(place.name),
+            let state = (try? view.observe(place)) ?? nil, state.kind == .file,
+            ((try? view.observe(LocalPlace(folder: place.folder, name: database))) ?? nil)?.kind == .file,
+            ((try? view.synced(key: state.key)) ?? []).isEmpty
+        else { return false }
+        guard let parent = (try? knownItem(of: place.folder)) ?? nil else { return true }
+        let own = Place(parent: parent, name: place.name)
+        return ((try? view.synced(at: own)) ?? []).isEmpty
+            && ((try? view.remote(at: own)) ?? []).allSatisfy(\.isDeleted)
+    }
+
+    /// What is not sent because of what has the name `place`, and may be when that has gone.
+    func takeSharedMemory(beside place: LocalPlace) -> LocalPlace? {
+        guard !sharedMemory.isEmpty, let name = LocalOnly.sharedMemory(of: place.name) else { return nil }
+        return sharedMemory.remove(LocalPlace(folder: place.folder, name: name))
     }
 
     /// A folder that is where nothing is sent from, and has not left the cloud yet: what belongs in it leaves with it, or stays if it is

@@ -40,6 +40,8 @@ package final class ItemTracker<View: DeviceView> {
     /// Since when items are missing without a word from anybody.
     package var absentSince: [ItemID: Instant] = [:]
 
+    /// Files that were seen beside the database whose shared memory they are.
+    var sharedMemory: Set<LocalPlace> = []
     /// What is not sent because of a `.ubiquityignore`.
     package var ignoring = IgnoreKnowledge()
 

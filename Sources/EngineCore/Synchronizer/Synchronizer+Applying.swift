@@ -393,7 +393,7 @@ extension Synchronizer {
         _ candidate: Candidate,
         staged: String? = nil
     ) async -> MutationResult? {
-        noted(await device.perform(mutation, at: path), path, candidate, staged: staged)
+        noted(await act(mutation, at: path), path, candidate, staged: staged)
     }
 
     /// What came of it; `nil`, with the verdict that follows from it, if nothing did.
@@ -419,8 +419,20 @@ extension Synchronizer {
         }
     }
 
+    /// What the engine does to the tree, and what others of the folder are looked at because of that.
+    func act(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
+        let result = await device.perform(mutation, at: path)
+        guard case .success? = result else { return result }
+        switch mutation {
+        case .move(let folder, let name, _, _, _), .remove(let folder, let name, _, _):
+            lookBeside(LocalPlace(folder: folder, name: name))
+        case .publish, .replacePackage, .removePackage, .setAttributes: break
+        }
+        return result
+    }
+
     func performed(_ mutation: Mutation, _ path: ItemPath, _ candidate: Candidate, _ pass: Pass) async -> Bool {
-        switch await device.perform(mutation, at: path) {
+        switch await act(mutation, at: path) {
         case .success: return true
         case .failure(.notEmpty):
             noteNotEmpty(candidate)

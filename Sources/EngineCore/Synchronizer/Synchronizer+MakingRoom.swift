@@ -83,7 +83,7 @@ extension Synchronizer {
             expecting: LocalEvidence(occupant),
             isFolder: false
         )
-        if case .success? = await device.perform(mutation, at: path) {
+        if case .success? = await act(mutation, at: path) {
             pass.removeRow(row.id)
             pass.foldersTouched.insert(place.folder)
         }
@@ -113,7 +113,7 @@ extension Synchronizer {
             toName: to.name,
             expecting: LocalEvidence(known)
         )
-        guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
+        guard case .success(let result)? = await act(mutation, at: path), let state = result.state else {
             return
         }
         var row = row
@@ -174,7 +174,7 @@ extension Synchronizer {
             toName: name,
             expecting: LocalEvidence(known)
         )
-        guard case .success(let result)? = await device.perform(mutation, at: path), let state = result.state else {
+        guard case .success(let result)? = await act(mutation, at: path), let state = result.state else {
             return nil
         }
         let place = LocalPlace(folder: folder, name: name)

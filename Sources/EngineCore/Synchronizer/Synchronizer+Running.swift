@@ -321,12 +321,13 @@ extension Synchronizer {
     /// SQLite's files go together, when none has a writable handle and all have been quiet for a while.
     private func databaseWait(_ place: LocalPlace) -> Verdict? {
         let base = LocalOnly.databaseOfCompanion(place.name) ?? place.name
-        let companions = LocalOnly.databaseCompanions(of: base).compactMap { name in
-            (try? device.observe(LocalPlace(folder: place.folder, name: name))) ?? nil
+        func file(_ name: Name) -> LocalState? {
+            let state = (try? device.observe(LocalPlace(folder: place.folder, name: name))) ?? nil
+            return state?.kind == .file ? state : nil
         }
-        guard !companions.isEmpty else { return nil }
-        let database = (try? device.observe(LocalPlace(folder: place.folder, name: base))) ?? nil
-        for state in companions + (database.map { [$0] } ?? []) {
+        let companions = LocalOnly.databaseCompanions(of: base).compactMap(file)
+        guard !companions.isEmpty, let database = file(base) else { return nil }
+        for state in companions + [database] {
             if device.hasWriter(state.key) { return .later(EngineCore.quietPeriod) }
             let age = age(of: state)
             if age < EngineCore.quietPeriod { return .later(EngineCore.quietPeriod - age) }
@@ -334,7 +335,11 @@ extension Synchronizer {
         return nil
     }
 
+    /// How long ago it was last written to: not by its own time, which programs set as they like, and which may come from another device.
     private func age(of state: LocalState) -> Duration {
-        state.modified.age(at: device.wallClock)
+        let now = device.wallClock
+        // Changed in the time to come: the clock was set back since, and nobody waits for it to get there again.
+        if now.age(at: state.changed) > .seconds(1) { return EngineCore.quietPeriod }
+        return state.changed.age(at: now)
     }
 }

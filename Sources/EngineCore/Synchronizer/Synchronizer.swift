@@ -141,6 +141,7 @@ package final class Synchronizer<Device: EngineDevice> {
                 if isLocalOnly(old), !isLocalOnly(place) { noteReturned(key) }
             }
         }
+        if change.aspects.contains(.entry) { lookBeside(place) }
         let isOpen = change.key.map { device.hasWriter($0) } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
         tellOtherNames(of: change)
@@ -175,6 +176,12 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.vanished.insert(old)
         if let key { tracker.moves[key] = place }
         handle(.changed(old, isOpen: false))
+        lookBeside(old)
+    }
+
+    /// A database has gone, or something else is there: what it had as shared memory may be a file like any other.
+    func lookBeside(_ place: LocalPlace) {
+        if let left = tracker.takeSharedMemory(beside: place) { handle(.changed(left, isOpen: false)) }
     }
 
     private func isLocalOnly(_ place: LocalPlace) -> Bool {

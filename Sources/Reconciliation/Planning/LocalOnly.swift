@@ -46,6 +46,10 @@ package enum LocalOnly {
     /// `X` for `X-shm`, which is never sent beside `X`; for `X-wal` and `X-journal` see `databaseCompanions`.
     package static func databaseOfSharedMemory(_ name: Name) -> Name? { stem(of: name, without: "-shm") }
 
+    package static func sharedMemory(of database: Name) -> Name? {
+        try? Name(bytes: database.bytes + Array("-shm".utf8))
+    }
+
     /// The files that SQLite keeps beside a database: while one is there, the database goes only when it has been quiet.
     package static func databaseCompanions(of name: Name) -> [Name] {
         ["-wal", "-journal"].compactMap { try? Name(bytes: name.bytes + Array($0.utf8)) }

@@ -237,6 +237,10 @@ extension SimDevice: EngineDevice {
 
     func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
         do { try await pause(10...2_000) } catch { return .failure(.stale) }
+        if isClaimed(path) {
+            world.note("\(machine.name): \(SimNote(mutation)) at \(path): claimed")
+            return nil
+        }
         let result = Result { () throws(MutationFailure) in
             if machine.diskFails() { throw .system(.ioError) }
             return try act(mutation)
@@ -265,9 +269,6 @@ extension SimDevice: EngineDevice {
         guard !isDead else { return }
         for file in [key] + (packageFiles[key] ?? []) { machine.disk[SimDisk.number(file)]?.isDirty = false }
     }
-
-    func mayRead(_ path: ItemPath) -> Bool { true }
-    func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {}
 
     // MARK: Contents and the cloud
 

@@ -43,6 +43,7 @@ final class SimDevice {
     var marks = PackageMarks(rules: PackageRules(extensions: [SimDevice.packageExtension]))
     /// The files of packages that it has looked at.
     var packageFiles: [InodeKey: [InodeKey]] = [:]
+    var waitingForClaims: [(path: ItemPath, works: Set<EngineCore.Work>)] = []
     /// The log's end after the last commit that was answered, until that is written down.
     var answered: LogPosition?
     /// Files that became whole while a pass ran.

@@ -17,6 +17,7 @@ extension SimMachine {
         var lot = SimRandom(seed: copy.next() ^ 0x4ACE)
         if world.settings.has(.links), lot.happens(15) { return relink(random) }
         if world.settings.has(.hardLinks), lot.happens(12) { return giveName(random) }
+        if world.settings.has(.claims), lot.happens(12) { return claim(random) }
         guard world.settings.has(.races), lot.happens(60) else { return act(random) }
         let isSwap = lot.happens(15)
         if device == nil {
@@ -108,6 +109,7 @@ extension SimMachine {
         var names = ["a", "b", "c", "d", "e"]
         if world.settings.isCaseInsensitive { names += ["A", "B", "C"] }
         if world.settings.has(.noSync) { names += ["a.nosync", "c.nosync"] }
+        if world.settings.has(.databases) { names += ["a-wal", "a-shm", "b-journal", "b-shm"] }
         guard let text = chance.pick(names), let name = try? Name(text) else {
             preconditionFailure("a letter is a name")
         }
@@ -138,6 +140,9 @@ extension SimMachine {
     ) {
         lookUp(place.folder)
         if let from { lookUp(from.folder) }
+        let isBesideDatabase =
+            LocalOnly.databaseOfSharedMemory(place.name) != nil || LocalOnly.databaseOfCompanion(place.name) != nil
+        if isBesideDatabase { world.count(.databases) }
         let change = LocalChange(
             aspects: aspects,
             parent: place.folder,
@@ -511,6 +516,22 @@ extension SimMachine {
         report(.entry, place, file.number)
         // And by which name it was found.
         report([], file.place, file.number)
+    }
+
+    // MARK: Coordination
+
+    /// As `ubiquity coordinate`: the engine waits for whoever reads or writes there. What is renamed meanwhile is claimed no more.
+    private func claim(_ random: SimRandom) {
+        chance = random
+        guard let device, let item = chance.pick(all()), let path = device.path(of: item.place) else { return }
+        let isWriting = chance.happens(60)
+        world.note("\(name) claims \(path) for \(isWriting ? "writing" : "reading")")
+        let number = claims.begin(path, isWriting: isWriting)
+        world.later(20_000...5_000_000) { [self] in
+            guard claims.end(number) else { return }
+            world.note("\(name) has done with \(path)")
+            self.device?.claimEnded()
+        }
     }
 
     // MARK: Attributes and contents

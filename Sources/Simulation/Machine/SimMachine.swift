@@ -8,6 +8,7 @@ final class SimMachine {
     let name: String
     let world: SimWorld
     var disk: SimDisk
+    var claims = SimClaims()
     var database = SimDatabase()
     /// `nil` while no service runs.
     private(set) var device: SimDevice?
@@ -190,6 +191,7 @@ final class SimMachine {
         world.note("\(name) is killed")
         device.isDead = true
         untold = nil
+        claims.endAll()
         device.synchronizer.isStopping = true
         self.device = nil
         // Its programs' descriptors are dead with the mount; and nobody publishes what was staged.

@@ -52,6 +52,10 @@ package enum SimFault: String, CaseIterable, Sendable {
     case noSync
     /// Programs give files further names, each of which is an item of its own.
     case hardLinks
+    /// Programs use the names of the files that SQLite has beside a database as well.
+    case databases
+    /// Programs claim items for a while: the engine leaves these alone, and is told when they are free.
+    case claims
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -82,6 +86,8 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .lateWords: .lateWords
         case .noSync: .leftToItself
         case .hardLinks: .hardLinks
+        case .databases: .databases
+        case .claims: .claims
         }
     }
 }
@@ -132,6 +138,8 @@ package struct SimSettings: Sendable {
         if random.happens(20) { settings.moreFaults.insert(.lateWords) }
         if random.happens(20) { settings.moreFaults.insert(.noSync) }
         if random.happens(20) { settings.moreFaults.insert(.hardLinks) }
+        if random.happens(10) { settings.moreFaults.insert(.databases) }
+        if random.happens(20) { settings.moreFaults.insert(.claims) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))

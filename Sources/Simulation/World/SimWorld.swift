@@ -21,6 +21,10 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case leftToItself
     /// Names that a program has given files besides those that they have.
     case hardLinks
+    /// Changes of files that have names as SQLite gives them to what it has beside a database.
+    case databases
+    /// Acts of the engine that a program's claim has put off.
+    case claims
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between
     /// putting another content there and writing that down, or its folder was set back, say. One world in 1,000.
     case onlySaved
