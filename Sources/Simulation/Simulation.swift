@@ -101,6 +101,12 @@ package struct Simulation {
             world.run(until: world.now + .seconds(2))
             if world.now > trouble + mourning { world.removeLostDevices() }
         } while world.failure == nil && world.now < end && !judge.isSettled
+        if world.settings.has(.population), world.failure == nil {
+            for machine in world.machines { machine.device?.populateTree(SimDisk.key(SimDisk.root)) }
+            repeat {
+                world.run(until: world.now + .seconds(2))
+            } while world.failure == nil && world.now < end && !judge.isSettled
+        }
         let settling = world.now - trouble
         judge.judge()
         for machine in world.machines { machine.kill() }

@@ -416,7 +416,12 @@ extension Synchronizer {
             noteSent(deletion: candidate.id)
             unexplainedFolders[candidate.id] = nil
             pass.changes.answered.append(candidate.id)
-            pass.changes.removals.append(candidate.id)
+            if candidate.synced == nil {
+                // A program may have asked for its name meanwhile, in a folder that populates itself: that goes again.
+                lookedAtAfterPass.append(candidate.id)
+            } else {
+                pass.changes.removals.append(candidate.id)
+            }
             pass.committedDeletions.append(candidate.id)
             return
         }

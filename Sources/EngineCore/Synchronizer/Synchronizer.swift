@@ -108,7 +108,15 @@ package final class Synchronizer<Device: EngineDevice> {
         // Why it could not be done may be over. Also what a pass has at this moment, and is about to park.
         if core.holdsUp || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
         if !items.isEmpty { handle(.remoteChanged) }
+        // What this device has sent, unanswered, does not wait in the cloud until a program asks for it: here it may have gone.
+        let own = items.filter(isOwn).map(\.id)
+        if !own.isEmpty { handle(.pendingLoaded(own, isLast: false)) }
         noteRemoteRules(items)
+    }
+
+    private func isOwn(_ remote: RemoteItem) -> Bool {
+        tracker.newItems.key(of: remote.id) != nil || tracker.replacingLinks.contains(remote.id)
+            || device.isLogged(.item(remote.id)) || remote.isAnnounced && remote.author == device.deviceName
     }
 
     // MARK: What programs do

@@ -16,6 +16,8 @@ struct SimDatabase {
     var answered: LogPosition?
     /// A listing of a server that was restored has begun, and not come to its end.
     private(set) var isComparing = false
+    /// Folders of whose items those without a row are in the cloud only.
+    private(set) var unpopulated: Set<ItemID> = []
     var deletions: Set<DeletionEntry> = []
     var wasStoppedCleanly = false
 
@@ -76,6 +78,10 @@ struct SimDatabase {
             .sorted { ($0.place.name, $0.id) < ($1.place.name, $1.id) }
     }
 
+    func cloudOnly(in folder: ItemID) -> [RemoteItem] {
+        remoteChildren(of: folder).filter { synced[$0.id] == nil && sending[$0.id] == nil }
+    }
+
     func differing(after last: ItemID?, limit: Int) -> [ItemID] {
         Array(pending.filter { id in last.map { id > $0 } ?? true }.sorted().prefix(limit))
     }
@@ -86,7 +92,31 @@ struct SimDatabase {
         for item in items {
             if let known = remote[item.id], known.position > item.position { continue }
             remote[item.id] = item
+            mark(item)
             refresh(item.id)
+        }
+    }
+
+    /// The first time that the container is here at all.
+    mutating func beginListing() { unpopulated = [.root] }
+
+    /// Folders that appeared without their items.
+    mutating func noteUnpopulated(_ folders: [ItemID]) { unpopulated.formUnion(folders) }
+
+    /// All that the cloud has in it is to come here.
+    mutating func setPopulated(_ folder: ItemID) {
+        let items = cloudOnly(in: folder).map(\.id)
+        unpopulated.remove(folder)
+        pending.formUnion(items)
+    }
+
+    /// What lies in a folder that is in the cloud only is there as well.
+    private mutating func mark(_ item: RemoteItem) {
+        guard item.content == .folder else { return }
+        if item.isDeleted {
+            unpopulated.remove(item.id)
+        } else if unpopulated.contains(item.place.parent), synced[item.id] == nil {
+            unpopulated.insert(item.id)
         }
     }
 
@@ -101,6 +131,7 @@ struct SimDatabase {
         for item in items {
             agree(withRestored: item, item.id)
             remote[item.id] = item
+            mark(item)
             refresh(item.id)
         }
         manifests.merge(new) { known, _ in known }
@@ -156,7 +187,8 @@ struct SimDatabase {
         if let row, let item, !item.isDeleted {
             agrees = row.place == item.place && row.content == item.content && row.attributes == item.attributes
         } else {
-            agrees = row == nil && item?.isDeleted ?? true
+            let isInCloudOnly = item.map { unpopulated.contains($0.place.parent) && sending[id] == nil } ?? true
+            agrees = row == nil && (item?.isDeleted ?? true || isInCloudOnly)
         }
         if agrees { pending.remove(id) } else { pending.insert(id) }
     }

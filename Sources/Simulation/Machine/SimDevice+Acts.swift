@@ -16,7 +16,7 @@ extension SimDevice: EngineDevice {
     }
 
     /// A dead process writes nothing, and nobody to a full disk.
-    private func canWrite() throws {
+    func canWrite() throws {
         try alive()
         if machine.isDiskFull { throw Errno.noSpace }
         if machine.diskFails() { throw Errno.ioError }
@@ -114,6 +114,8 @@ extension SimDevice: EngineDevice {
         var changes = record.changes
         changes.upserts = changes.upserts.map(corrected)
         machine.database.apply(changes, remote: record.answered, answered: answered, manifests: record.manifests)
+        forgetUnpopulated(changes.removals.filter { id in !changes.upserts.contains { $0.id == id } })
+        populateAdopted(changes.upserts)
         answered = nil
         world.note("\(machine.name) writes down \(SimNote(changes))")
         try await pause(5...200)
@@ -152,6 +154,14 @@ extension SimDevice: EngineDevice {
     func stage(_ remote: RemoteItem) async throws -> String {
         try await pause(20...2_000)
         try canWrite()
+        if case .file(let file) = remote.content, file.isPackage { return try await stagePackage(remote, file) }
+        let name = newStage(placeholder(for: remote))
+        if let number = machine.disk.staging[name] { noteUnpopulated(remote, number) }
+        return name
+    }
+
+    /// As it appears without its content.
+    func placeholder(for remote: RemoteItem) -> SimInode {
         let attributes = remote.attributes
         var inode = SimInode(
             kind: .file,
@@ -166,7 +176,6 @@ extension SimDevice: EngineDevice {
             inode.kind = .symlink
             inode.target = target
             inode.mode = 0o777
-        case .file(let file) where file.isPackage: return try await stagePackage(remote, file)
         case .file(let file):
             guard file.size > 0 || file.content == nil else { break }
             inode.placeholder = Placeholder(
@@ -178,7 +187,7 @@ extension SimDevice: EngineDevice {
                 wasAnnounced: remote.isAnnounced
             )
         }
-        return newStage(inode)
+        return inode
     }
 
     func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] {
@@ -257,7 +266,6 @@ extension SimDevice: EngineDevice {
     }
 
     func noteRevision(_ revision: RevisionID, of item: ItemID) {}
-    func populatedFolder(_ item: ItemID) -> InodeKey? { synchronizer.tracker.folderKey(of: item) }
 
     // MARK: Programs
 

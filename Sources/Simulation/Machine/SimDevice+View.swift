@@ -69,8 +69,6 @@ extension SimDevice: DeviceView {
 
     func newItem() -> ItemID { ItemID(at: machine.timeOfDay, using: &world.random) }
 
-    func recordMade() {}
-    func populateBelow(_ folder: ItemID) throws -> Bool { true }
 
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
         guard !isDead, synchronizer.tracker.fetching.insert(key).inserted else { return }

@@ -29,7 +29,10 @@ final class SimDevice {
     }
     private let started: Duration
     private var timer: UInt64 = 0
-    private var creating: [InodeKey: ItemID] = [:]
+    private(set) var creating: [InodeKey: ItemID] = [:]
+    /// Folders that populate themselves.
+    var unpopulated: [InodeKey: ItemID] = [:]
+    var made: [Made] = []
     /// What programs did and the engine has not been told of.
     private var changes: [LocalChange] = []
     private var drainIsDue = false
@@ -69,6 +72,7 @@ final class SimDevice {
             case .item: true
             }
         }
+        loadUnpopulated()
         let wasClean = machine.database.wasStoppedCleanly
         if wasClean {
             machine.database.wasStoppedCleanly = false
@@ -116,13 +120,14 @@ final class SimDevice {
 
     func drain() {
         drainIsDue = false
+        recordMade()
         let changes = changes
         self.changes = []
         for change in changes { synchronizer.note(change) }
         if !synchronizer.isRunningPass { synchronizer.tracker.withdraw() }
     }
 
-    var isDrained: Bool { changes.isEmpty }
+    var isDrained: Bool { changes.isEmpty && made.isEmpty }
 
     /// As the device service: then what differs at the next start was changed while nothing ran.
     var hasNothingToSend: Bool {
@@ -233,12 +238,14 @@ final class SimDevice {
             try await compare(number)
             return true
         }
+        let arriving = prepareForChanges(page.items)
         synchronizer.remoteArrives(page.items)
         machine.database.write(remote: page.items)
         machine.database.manifests.merge(page.manifests) { known, _ in known }
         machine.database.position = page.position
         if page.more { machine.database.noteHead(page.head) }
         synchronizer.remoteWritten(page.items)
+        noteArrived(arriving)
         return page.more
     }
 
@@ -263,6 +270,7 @@ final class SimDevice {
                 more: page.more
             )
         }
+        noteEverythingArrived()
     }
 
     private func page(since: LogPosition) async throws -> SimCloud.Page {

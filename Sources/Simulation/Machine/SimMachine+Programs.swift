@@ -31,6 +31,7 @@ extension SimMachine {
     func act(_ random: SimRandom) {
         guard device != nil else { return }
         chance = random
+        if world.settings.has(.population), chance.happens(30) { device?.populateAll(someFolder()) }
         let what = chance.below(100)
         // What makes new files is refused.
         if isDiskFull, 0..<52 ~= what || 77..<84 ~= what || 91..<94 ~= what { return }
@@ -113,7 +114,9 @@ extension SimMachine {
         guard let text = chance.pick(names), let name = try? Name(text) else {
             preconditionFailure("a letter is a name")
         }
-        return LocalPlace(folder: someFolder(), name: name)
+        let place = LocalPlace(folder: someFolder(), name: name)
+        device?.populate(place)
+        return place
     }
 
     /// Whether a new name is refused, as the driver does it: one that differs in case only is there.
@@ -455,10 +458,11 @@ extension SimMachine {
     }
 
     func removeTree(_ folder: Found, _ device: SimDevice) {
+        device.populateTree(SimDisk.key(folder.number))
         guard let top = all().first(where: { $0.number == folder.number }) else { return }
         // Deepest first, as `rm -r` does it.
         let below = all().filter { $0.path.isInside(top.path) }.sorted { $0.path.names.count > $1.path.names.count }
-        for item in below { remove(item, device) }
+        for item in below where !device.hasEntries(SimDisk.key(item.number)) { remove(item, device) }
     }
 
     private func makeLink() {

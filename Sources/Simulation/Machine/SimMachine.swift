@@ -43,6 +43,7 @@ final class SimMachine {
         name = "device \(number)"
         disk = SimDisk(at: world.timeOfDay)
         disk.tellsLinks = world.settings.has(.hardLinks)
+        if world.settings.has(.population) { database.beginListing() }
         durable = (disk, database)
         credentials = SimCredentials(name: name, token: [UInt8(number)], nonce: [])
         credentials.name = try world.cloud.join(credentials)

@@ -56,6 +56,8 @@ package enum SimFault: String, CaseIterable, Sendable {
     case databases
     /// Programs claim items for a while: the engine leaves these alone, and is told when they are free.
     case claims
+    /// Folders populate themselves: what the cloud has in one gets an inode when a program asks for its name.
+    case population
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -88,6 +90,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .hardLinks: .hardLinks
         case .databases: .databases
         case .claims: .claims
+        case .population: .populations
         }
     }
 }

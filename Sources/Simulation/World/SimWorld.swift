@@ -23,6 +23,8 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case hardLinks
     /// Changes of files that have names as SQLite gives them to what it has beside a database.
     case databases
+    /// Names in unpopulated folders that got an inode since a program asked for them.
+    case populations
     /// Acts of the engine that a program's claim has put off.
     case claims
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between

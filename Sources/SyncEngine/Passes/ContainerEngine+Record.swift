@@ -75,7 +75,10 @@ extension ContainerEngine {
             return durable
         }
         if durable {
-            if !changes.removals.isEmpty { populator.rowsRemoved() }
+            if !changes.removals.isEmpty {
+                let written = Set(changes.upserts.map(\.id))
+                populator.rowsRemoved(of: changes.removals.filter { !written.contains($0) })
+            }
             try correctFilled(changes.upserts)
             try populateAdopted(changes.upserts)
         }

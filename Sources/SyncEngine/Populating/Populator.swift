@@ -91,10 +91,15 @@ final class Populator: Sendable {
     }
 
     /// After rows of what is here were taken from the database.
-    func rowsRemoved() {
+    /// - Parameter items: whose rows they were. Should one come back, that is another folder: what is here of it, where nothing is sent from,
+    ///   say, shows nothing of the cloud's any more.
+    func rowsRemoved(of items: [ItemID] = []) {
         state.withLock { state in
             state.cloudVersion += 1
             state.complete = []
+            for item in items {
+                if let key = state.keys.removeValue(forKey: item) { state.folders[key] = nil }
+            }
         }
     }
 
