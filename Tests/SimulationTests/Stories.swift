@@ -1047,6 +1047,16 @@ extension Story {
         Story(seed: 960_000_000_003, steps: [5, 24, 27], moreFaults: [.databases, .lateWords, .links]),
         // A file of such a name was in the cloud, and what a device had under it was taken for shared memory: the one could never come there.
         Story(seed: 960_000_000_314, steps: [2, 36, 46, 47], moreFaults: [.databases]),
+        // A claim kept a folder from making room for as long as is tried quickly, and a program moved what waited into it: no room was ever made.
+        Story(
+            seed: 990_000_051_720,
+            steps: [0, 2, 6, 7, 8, 18, 21, 26, 32, 35, 47, 50, 51, 53, 55],
+            moreFaults: [.cases, .claims, .serverBackups]
+        ),
+        // A link was removed before the cloud had answered, in a folder that populates itself: it stayed in the cloud.
+        Story(seed: 985_000_006_621, steps: [11, 16, 19, 26], moreFaults: [.links, .population]),
+        // What a disk has forgotten to have announced was never taken back from such a folder.
+        Story(seed: 985_000_007_952, steps: [7, 28, 29, 33, 40], moreFaults: [.claims, .links, .population]),
         // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
         // nobody removed what the device had been.
         Story(
@@ -1063,5 +1073,6 @@ extension Story {
     ]
     private static let allButServerBackups = Set(SimFault.allCases).subtracting([
         .serverBackups, .rules, .packages, .cases, .races, .links, .lateWords, .noSync, .hardLinks, .databases, .claims,
+        .population,
     ])
 }

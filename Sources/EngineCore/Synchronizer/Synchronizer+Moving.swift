@@ -58,8 +58,10 @@ extension Synchronizer {
             toName: target.name,
             expecting: LocalEvidence(found.state)
         )
+        let staleCount = staleCounts[candidate.id] ?? 0
         guard let result = await perform(mutation, result: from, candidate) else {
-            guard candidate.verdict == .later(Self.staleDelay) else { return }
+            // However often that has been so: room may be made only now, when a claim has ended, say.
+            guard staleCounts[candidate.id] ?? 0 > staleCount else { return }
             if let remote = candidate.remote, remote.isAnnounced,
                 isTaken(place, target)
             {

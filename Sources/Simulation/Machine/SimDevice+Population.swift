@@ -27,7 +27,7 @@ extension SimDevice {
     }
 
     private func isInFlight(_ item: ItemID) -> Bool {
-        made.contains { $0.remote.id == item } || creating.values.contains(item)
+        made.contains { $0.remote.id == item } || ownItems.contains(item)
     }
 
     /// Whether a program that removes the folder is told that it is not empty.
@@ -37,12 +37,16 @@ extension SimDevice {
 
     /// A program asks for a name.
     func populate(_ place: LocalPlace) {
-        guard machine.disk.entry(place) == nil, !machine.isDiskFull else { return }
+        guard machine.disk.entry(place) == nil, !machine.isDiskFull,
+            machine.disk[SimDisk.number(place.folder)]?.kind == .folder
+        else { return }
         let found = entries(of: place.folder).filter { $0.place.name == place.name }
         guard let remote = found.first(where: { !$0.isAnnounced }) ?? found.first else { return }
         world.count(.populations)
         // The device service makes one at once, too; here that takes its time.
-        guard remote.content.kind != .package else { return synchronizer.handle(.pendingLoaded([remote.id], isLast: false)) }
+        guard remote.content.kind != .package else {
+            return synchronizer.handle(.pendingLoaded([remote.id], isLast: false))
+        }
         world.note("\(machine.name) is asked for \(machine.shown(place))")
         let number = machine.disk.add(placeholder(for: remote))
         let key = SimDisk.key(number)
@@ -144,7 +148,10 @@ extension SimDevice {
     }
 
     func noteArrived(_ items: [RemoteItem]) {
-        let ids = items.filter { item in unpopulatedKey(of: item.place.parent).map(isKnown) ?? false }.map(\.id)
+        let ids = items.filter { item in
+            guard let key = unpopulatedKey(of: item.place.parent) else { return false }
+            return isKnown(key) || machine.disk.entry(LocalPlace(folder: key, name: item.place.name)) != nil
+        }.map(\.id)
         if !ids.isEmpty { synchronizer.handle(.pendingLoaded(ids, isLast: false)) }
     }
 

@@ -69,7 +69,6 @@ extension SimDevice: DeviceView {
 
     func newItem() -> ItemID { ItemID(at: machine.timeOfDay, using: &world.random) }
 
-
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey) {
         guard !isDead, synchronizer.tracker.fetching.insert(key).inserted else { return }
         if isPackage(SimDisk.number(key)), machine.disk[SimDisk.number(key)]?.kind == .folder {

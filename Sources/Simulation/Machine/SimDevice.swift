@@ -30,6 +30,8 @@ final class SimDevice {
     private let started: Duration
     private var timer: UInt64 = 0
     private(set) var creating: [InodeKey: ItemID] = [:]
+    /// What this device is just sending as new.
+    private(set) var ownItems: Set<ItemID> = []
     /// Folders that populate themselves.
     var unpopulated: [InodeKey: ItemID] = [:]
     var made: [Made] = []
@@ -417,10 +419,15 @@ final class SimDevice {
 
     var now: Instant { Instant(world.now - started) }
 
-    func beginCreating(_ key: InodeKey, _ item: ItemID) { creating[key] = item }
+    func beginCreating(_ key: InodeKey, _ item: ItemID) {
+        ownItems.insert(item)
+        creating[key] = item
+    }
+
     func itemBeingCreated(_ key: InodeKey) -> ItemID? { creating[key] }
 
     func settled(_ item: ItemID, _ key: InodeKey?) {
+        ownItems.remove(item)
         if let key { creating[key] = nil } else { creating = creating.filter { $0.value != item } }
     }
 }

@@ -143,6 +143,7 @@ package struct SimSettings: Sendable {
         if random.happens(20) { settings.moreFaults.insert(.hardLinks) }
         if random.happens(10) { settings.moreFaults.insert(.databases) }
         if random.happens(20) { settings.moreFaults.insert(.claims) }
+        if random.happens(20) { settings.moreFaults.insert(.population) }
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))

@@ -160,18 +160,21 @@ extension ContainerEngine {
         return arriving
     }
 
-    /// After the page is written: what is new where somebody may look, or is kept here, comes here by itself.
+    /// After the page is written: what is new where somebody may look, or where its name is taken, or is kept here, comes here by itself.
     func noteArrived(_ items: [RemoteItem]) {
         populator.cloudChanged(in: items.map(\.place.parent))
         let known = Set(items.compactMap { populator.key(of: $0.place.parent) }).filter { mount?.knows($0) ?? false }
         // Who asks for one by its name before it comes by itself makes it, and then it does not come: it is in listings from now on.
         for key in known { mount?.listingChanged(key) }
         let ids = items.filter { item in
-            if let key = populator.key(of: item.place.parent), known.contains(key) { return true }
-            return isKept(item)
+            guard let key = populator.key(of: item.place.parent) else { return isKept(item) }
+            // Nobody would be shown it where something else has its name, which has to make room for it.
+            return known.contains(key) || isKept(item) || isTaken(LocalPlace(folder: key, name: item.place.name))
         }.map(\.id)
         if !ids.isEmpty { handle(.pendingLoaded(ids, isLast: false)) }
     }
+
+    private func isTaken(_ place: LocalPlace) -> Bool { ((try? observe(place)) ?? nil) != nil }
 
     /// After a full listing from a server that knew nothing of this device: all that the cloud has where somebody may look.
     func noteEverythingArrived() {
