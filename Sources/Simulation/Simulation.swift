@@ -101,8 +101,11 @@ package struct Simulation {
             world.run(until: world.now + .seconds(2))
             if world.now > trouble + mourning { world.removeLostDevices() }
         } while world.failure == nil && world.now < end && !judge.isSettled
-        if world.settings.has(.population), world.failure == nil {
+        // As `find` on each: what comes after that, nobody has asked for yet.
+        while world.settings.has(.population), world.failure == nil, world.now < end {
+            let count = world.counts[.populations]
             for machine in world.machines { machine.device?.populateTree(SimDisk.key(SimDisk.root)) }
+            if world.counts[.populations] == count { break }
             repeat {
                 world.run(until: world.now + .seconds(2))
             } while world.failure == nil && world.now < end && !judge.isSettled
