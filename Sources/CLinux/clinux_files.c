@@ -133,6 +133,15 @@ int clinux_truncate(int descriptor, int64_t size) { return RETRY(ftruncate(descr
 
 int clinux_try_lock(int descriptor) { return RETRY(flock(descriptor, LOCK_EX | LOCK_NB)); }
 
+int clinux_try_lock_for(int descriptor, int milliseconds) {
+    const int step = 25;
+    for (int waited = 0;; waited += step) {
+        int result = clinux_try_lock(descriptor);
+        if (result != -EWOULDBLOCK || waited >= milliseconds) return result;
+        usleep(step * 1000);
+    }
+}
+
 int clinux_unlock(int descriptor) { return RETRY(flock(descriptor, LOCK_UN)); }
 
 int64_t clinux_pread(int descriptor, void *buffer, size_t length, int64_t offset) {

@@ -58,21 +58,13 @@ package final class Replica: Sendable {
         do throws(Errno) { try called(mkdir(path, mode)) } catch .fileExists { return }
     }
 
-    /// The lock of a process that ends, or of one that is just being started by another, goes a moment later.
+    /// The lock of a process that ends, or of one that is just being started by another, goes a moment later. One that is really held is to be
+    /// told soon.
     private static func locked(_ directory: String) throws(ReplicaError) -> OwnedDescriptor {
         do throws(Errno) {
             let folder = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0)))
-            var attempts = 20
-            while true {
-                do throws(Errno) {
-                    try checked(clinux_try_lock(folder.raw))
-                    return folder
-                } catch .wouldBlock where attempts > 0 {
-                    attempts -= 1
-                    // flock() has no time limit, and a lock that is really held is to be told at once.
-                    usleep(25_000)
-                }
-            }
+            try checked(clinux_try_lock_for(folder.raw, 2000))
+            return folder
         } catch .wouldBlock {
             throw .inUse(path: directory)
         } catch {

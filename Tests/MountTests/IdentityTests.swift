@@ -49,7 +49,7 @@ extension MountTests {
                     // B has seen no content yet.
                     let (here, there) = content == "whole" ? (a, b) : (b, a)
                     if isOffline { try here.setOffline(true) }
-                    try shell(scenario.script, in: [plain, here.mountPoint])
+                    try shell("set -e; " + scenario.script, in: [plain, here.mountPoint])
                     if isOffline { try here.setOffline(false) }
                     try here.sync()
                     try there.sync()

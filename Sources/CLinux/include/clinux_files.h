@@ -55,6 +55,9 @@ int64_t clinux_copy_range(int from, int64_t from_offset, int to, int64_t to_offs
 int clinux_truncate(int descriptor, int64_t size);
 // Tries to lock the open file description for itself alone: 0 or -EWOULDBLOCK.
 int clinux_try_lock(int descriptor);
+// The same, of a lock whose holder may be about to end, or to be gone already but for its files: waits for it so long. flock() itself has no
+// time limit.
+int clinux_try_lock_for(int descriptor, int milliseconds);
 // Gives the lock up, also where a process that is just being started still has the description.
 int clinux_unlock(int descriptor);
 

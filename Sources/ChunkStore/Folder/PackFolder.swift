@@ -30,7 +30,12 @@ final class PackFolder: Sendable {
         }
         directory = try OpenFile(path, flags: O_RDONLY | O_DIRECTORY)
         let lock = try OpenFile("\(path)/lock", flags: O_RDWR | O_CREAT)
-        guard clinux_try_lock(lock.descriptor) >= 0 else { throw .inUse(path) }
+        // A server that was killed holds it until its last file is closed, a moment after it is gone from the list of processes.
+        let status = clinux_try_lock_for(lock.descriptor, 2000)
+        guard status >= 0 else {
+            if status == -EWOULDBLOCK { throw .inUse(path) }
+            throw .failed("locking \(path)", errno: -status)
+        }
         state.withLock { $0.lock = lock }
     }
 

@@ -22,7 +22,8 @@ package final class FileLock: Sendable {
         let descriptor = try Self.open(path)
         var status = clinux_try_lock(descriptor)
         if status == -EWOULDBLOCK, let holder = Self.holder(descriptor), holder.waitForEnd(within: patience) {
-            status = clinux_try_lock(descriptor)
+            // It is closed a moment after its holder is gone from the list of processes.
+            status = clinux_try_lock_for(descriptor, 2000)
         }
         guard status >= 0 else {
             let holder = Self.holder(descriptor).map { "process \($0.pid)" } ?? "another process"

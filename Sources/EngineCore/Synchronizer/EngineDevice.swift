@@ -102,6 +102,11 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
 
     // MARK: Folders in the cloud only
 
+    /// These are about to be published, and have no rows until this pass has ended: once they are here they are not in the cloud only. Who asks
+    /// for the name of one that a program has moved away meanwhile would get it a second time.
+    func willAppear(_ staged: [(item: ItemID, name: String)])
+    /// All of them have their rows, or get none in this pass.
+    func haveAppeared()
     /// The local folder of an item, made now if it is in the cloud only, with all folders above it.
     func populatedFolder(_ item: ItemID) -> InodeKey?
 

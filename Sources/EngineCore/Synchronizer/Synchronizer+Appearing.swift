@@ -38,6 +38,8 @@ extension Synchronizer {
             if let appearance = await appearance(of: candidate, pass) { appearances.append(appearance) }
         }
         guard !appearances.isEmpty else { return }
+        let unrecorded = appearances.filter { $0.candidate.synced == nil }
+        device.willAppear(unrecorded.map { (item: $0.candidate.id, name: $0.staged) })
         let results = await device.perform(
             appearances.map { appearance in
                 let place = appearance.place

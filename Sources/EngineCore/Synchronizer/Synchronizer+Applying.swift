@@ -178,6 +178,7 @@ extension Synchronizer {
                 expecting: evidence,
                 isPatient: isPatient(candidate)
             ) : Mutation.publish(staged: staged, parent: folder, name: name, expecting: .inode(evidence))
+        if candidate.synced == nil { device.willAppear([(item: candidate.id, name: staged)]) }
         guard let state = await perform(mutation, path, candidate, staged: staged) else { return }
         if let own = candidate.synced?.local?.key, own != found.state.key {
             // It was another item's before a program put it here: what that one waited for is over.

@@ -30,6 +30,7 @@ extension Synchronizer {
         } catch {
             await end(pass, after: error)
         }
+        device.haveAppeared()
         isRunningPass = false
         releaseSettledDeletions(pass)
         let gone = deletedMeanwhile(pass)

@@ -57,6 +57,11 @@ package final class Staging: Sendable {
         try OwnedDescriptor(in: folder.raw, name, flags: flags)
     }
 
+    /// False only when it is certain that nothing is there: published, removed, or never staged.
+    package func has(_ name: String) -> Bool {
+        faccessat(folder.raw, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT
+    }
+
     package func observe(_ name: String) throws(Errno) -> LocalState {
         let item = try open(name, flags: Int32(CLINUX_O_PATH))
         return try BackingTree.observe(descriptor: item.raw)

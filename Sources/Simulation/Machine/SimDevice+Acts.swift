@@ -241,6 +241,7 @@ extension SimDevice: EngineDevice {
     func newStagedName() -> String { "taken-\(world.random.next())" }
 
     func discard(_ staged: String) {
+        appearing = appearing.filter { $0.value != staged }
         if !isDead, let number = machine.disk.staging.removeValue(forKey: staged) { machine.disk.drop(number) }
     }
 

@@ -28,7 +28,14 @@ extension SimDevice {
 
     private func isInFlight(_ item: ItemID) -> Bool {
         made.contains { $0.remote.id == item } || ownItems.contains(item)
+            || appearing[item].map { machine.disk.staging[$0] == nil } ?? false
     }
+
+    func willAppear(_ staged: [(item: ItemID, name: String)]) {
+        for one in staged { appearing[one.item] = one.name }
+    }
+
+    func haveAppeared() { appearing = [:] }
 
     /// Whether a program that removes the folder is told that it is not empty.
     func hasEntries(_ folder: InodeKey) -> Bool { !entries(of: folder).isEmpty }

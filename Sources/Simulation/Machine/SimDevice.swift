@@ -35,6 +35,8 @@ final class SimDevice {
     /// Folders that populate themselves.
     var unpopulated: [InodeKey: ItemID] = [:]
     var made: [Made] = []
+    /// What is being published, under which name it is staged until then.
+    var appearing: [ItemID: String] = [:]
     /// What programs did and the engine has not been told of.
     private var changes: [LocalChange] = []
     private var drainIsDue = false

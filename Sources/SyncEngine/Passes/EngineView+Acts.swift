@@ -125,6 +125,7 @@ extension EngineView: EngineDevice {
 
     func discard(_ staged: String) {
         stagedPackages[staged] = nil
+        populator.discarded(staged)
         let staging = replica.staging
         BlockingPool.shared.submit { try? staging.remove(staged) }
     }
@@ -165,6 +166,12 @@ extension EngineView: EngineDevice {
     }
 
     // MARK: Folders in the cloud only
+
+    func willAppear(_ staged: [(item: ItemID, name: String)]) {
+        if populator.hasFolders { populator.willAppear(staged) }
+    }
+
+    func haveAppeared() { populator.haveAppeared() }
 
     func populatedFolder(_ item: ItemID) -> InodeKey? { engine?.assumeIsolated { $0.populatedFolder(item) } ?? nil }
 

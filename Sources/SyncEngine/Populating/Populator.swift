@@ -32,6 +32,10 @@ final class Populator: Sendable {
         /// How often the cloud has changed: what was read before and is concluded from after a change is not kept.
         var cloudVersion = 0
         var inFlight: Set<ItemID> = []
+        /// How often rows of what was here without one were written: what the database said of such an item before is not true any more.
+        var recordings = 0
+        /// What the engine is publishing, under which name it is staged until then. Its rows come when the pass ends.
+        var appearing: [ItemID: String] = [:]
         /// Items that this device is just sending as new ones: the cloud has them, and their names here may be gone already.
         var own: Set<ItemID> = []
         /// What is being made at this moment, and who waits for it.
@@ -110,6 +114,35 @@ final class Populator: Sendable {
         }
     }
 
+    /// The engine is about to publish these, which have no rows.
+    func willAppear(_ staged: some Sequence<(item: ItemID, name: String)>) {
+        state.withLock { state in for one in staged { state.appearing[one.item] = one.name } }
+    }
+
+    /// One of these will not be published.
+    func discarded(_ staged: String) {
+        state.withLock { state in
+            if state.appearing.isEmpty { return }
+            state.appearing = state.appearing.filter { $0.value != staged }
+        }
+    }
+
+    /// Their rows are written, or they get none.
+    func haveAppeared() {
+        state.withLock { state in
+            if state.appearing.isEmpty { return }
+            state.appearing = [:]
+            state.recordings += 1
+        }
+    }
+
+    /// Of those that the engine is publishing: whether it has been done. A program may have moved or removed it since, and its name is free then.
+    /// Whoever looks a name up in a folder keeps the engine out of it meanwhile.
+    private func isPublished(_ item: ItemID, _ appearing: [ItemID: String]) -> Bool {
+        guard let staged = appearing[item] else { return false }
+        return !replica.staging.has(staged)
+    }
+
     private func isComplete(_ folder: InodeKey) -> Bool { state.withLock { $0.complete.contains(folder) } }
 
     // MARK: What the cloud alone has in them
@@ -119,7 +152,7 @@ final class Populator: Sendable {
         guard let id = item(of: folder), !isComplete(folder) else { return [] }
         let isRoot = folder == replica.tree.rootKey
         // In this order: what is taken out of flight meanwhile has its row.
-        let (here, version) = state.withLock { ($0.itemsHere, $0.cloudVersion) }
+        let (here, appearing, version) = state.withLock { ($0.itemsHere, $0.appearing, $0.cloudVersion) }
         let found = try replica.database.cloudOnlyEntries(of: id)
         if found.isEmpty {
             state.withLock { state in
@@ -129,7 +162,7 @@ final class Populator: Sendable {
         var last: Name?
         return found.filter { entry in
             defer { last = entry.name }
-            return entry.name != last && !here.contains(entry.id)
+            return entry.name != last && !here.contains(entry.id) && !isPublished(entry.id, appearing)
                 && LocalOnly.reason(for: entry.name, isAtRoot: isRoot) == nil
         }
     }
@@ -141,18 +174,21 @@ final class Populator: Sendable {
         let rows = known == nil ? try replica.database.synced(key: folder) : []
         guard let id = known ?? rows.first(where: { $0.content == .folder })?.id else { return nil }
         // What a lookup has made is seen on the disk, until it is gone from there.
-        let here = state.withLock(\.itemsHere)
+        let (here, appearing) = state.withLock { ($0.itemsHere, $0.appearing) }
         let found = try replica.database.cloudOnly(folded: folded, in: id).first { item in
-            !here.contains(item.id) && LocalOnly.reason(for: item.place.name, isAtRoot: isRoot) == nil
+            !here.contains(item.id) && !isPublished(item.id, appearing)
+                && LocalOnly.reason(for: item.place.name, isAtRoot: isRoot) == nil
         }
         return found?.place.name
     }
 
     func hasEntries(_ folder: InodeKey) throws(ReplicaError) -> Bool {
         guard let id = item(of: folder), !isComplete(folder) else { return false }
-        let here = state.withLock(\.itemsHere)
+        let (here, appearing) = state.withLock { ($0.itemsHere, $0.appearing) }
         // What stays in the cloud by its name hinders nobody who removes the folder: the cloud itself will refuse that.
-        return try replica.database.cloudOnlyEntries(of: id, limit: here.count + 1).contains { !here.contains($0.id) }
+        return try replica.database.cloudOnlyEntries(of: id, limit: here.count + appearing.count + 1).contains {
+            !here.contains($0.id) && !isPublished($0.id, appearing)
+        }
     }
 
     // MARK: Making one
@@ -164,13 +200,12 @@ final class Populator: Sendable {
         guard let id = item(of: folder), !isComplete(folder),
             LocalOnly.reason(for: name, isAtRoot: folder == replica.tree.rootKey) == nil
         else { return false }
-        let found: RemoteItem?
-        do { found = try replica.database.cloudOnly(at: Place(parent: id, name: name)) } catch {
-            logger.error("a folder cannot be populated", metadata: ["name": "\(name)", "why": "\(error)"])
-            throw .ioError
+        let remote: RemoteItem
+        switch try begin(at: Place(parent: id, name: name)) {
+        case .begun(let item): remote = item
+        case .nothing: return false
+        case .made: return true
         }
-        guard let remote = found, !state.withLock({ $0.own.contains(remote.id) }) else { return false }
-        guard begin(remote.id) else { return true }
         defer { end(remote.id) }
         do throws(Errno) {
             try make(remote, in: folder, name)
@@ -186,13 +221,48 @@ final class Populator: Sendable {
         return true
     }
 
-    /// False when another thread has made it, for which this one waits if need be; it may have been removed since.
-    private func begin(_ item: ItemID) -> Bool {
-        enum Turn {
-            case mine, over
-            case theirs(DispatchSemaphore)
+    private enum Beginning {
+        /// This thread makes it.
+        case begun(RemoteItem)
+        /// The cloud alone has nothing of that name.
+        case nothing
+        /// It was here by now, and may have been moved or removed since.
+        case made
+    }
+
+    private func begin(at place: Place) throws(Errno) -> Beginning {
+        while true {
+            let (recordings, appearing) = state.withLock { ($0.recordings, $0.appearing) }
+            let found: RemoteItem?
+            do { found = try replica.database.cloudOnly(at: place) } catch {
+                logger.error("a folder cannot be populated", metadata: ["name": "\(place.name)", "why": "\(error)"])
+                throw .ioError
+            }
+            guard let remote = found else { return .nothing }
+            if isPublished(remote.id, appearing) { return .made }
+            switch turn(remote.id, recordings) {
+            case .mine: return .begun(remote)
+            case .own: return .nothing
+            case .over: return .made
+            case .theirs(let semaphore):
+                semaphore.wait()
+                return .made
+            case .unknown: continue
+            }
         }
-        let turn: Turn = state.withLock { state in
+    }
+
+    private enum Turn {
+        case mine, own, over
+        case theirs(DispatchSemaphore)
+        /// It may have its row by now, and its name may be free again: who made it once more would bring back what a program has just renamed.
+        case unknown
+    }
+
+    private func turn(_ item: ItemID, _ recordings: Int) -> Turn {
+        state.withLock { state in
+            if state.own.contains(item) { return .own }
+            guard state.recordings == recordings else { return .unknown }
             if state.inFlight.insert(item).inserted {
                 state.making[item] = []
                 return .mine
@@ -201,13 +271,6 @@ final class Populator: Sendable {
             let semaphore = DispatchSemaphore(value: 0)
             state.making[item]?.append(semaphore)
             return .theirs(semaphore)
-        }
-        switch turn {
-        case .mine: return true
-        case .over: return false
-        case .theirs(let semaphore):
-            semaphore.wait()
-            return false
         }
     }
 
@@ -265,7 +328,10 @@ final class Populator: Sendable {
 
     /// Their rows are written.
     func recorded(_ made: [Made]) {
-        state.withLock { state in for one in made { state.inFlight.remove(one.remote.id) } }
+        state.withLock { state in
+            for one in made { state.inFlight.remove(one.remote.id) }
+            state.recordings += 1
+        }
     }
 
     // MARK: Times of folders

@@ -1,5 +1,6 @@
 import ChunkStore
 import Crypto
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -91,6 +92,19 @@ import UbiquityModel
         let store = try FolderChunkStore(folder: folder.path)
         #expect(throws: ChunkStoreError.inUse(folder.path)) { try FolderChunkStore(folder: folder.path) }
         withExtendedLifetime(store) {}
+    }
+
+    /// Started again right after a kill: its files were not closed yet although nobody saw it any more.
+    @Test func `the folder of a server that is about to be gone is waited for`() throws {
+        let folder = try TemporaryFolder()
+        let held = open("\(folder.path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0)
+        let thread = Thread {
+            usleep(300_000)
+            close(held)
+        }
+        thread.start()
+        _ = try FolderChunkStore(folder: folder.path)
     }
 
     @Test func `packs end at their limit, and all are read`() async throws {
