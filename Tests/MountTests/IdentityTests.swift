@@ -49,7 +49,7 @@ extension MountTests {
                     // B has seen no content yet.
                     let (here, there) = content == "whole" ? (a, b) : (b, a)
                     if isOffline { try here.setOffline(true) }
-                    try shell("set -e; " + scenario.script, in: [plain, here.mountPoint])
+                    try shell(scenario.script, in: [plain, here.mountPoint])
                     if isOffline { try here.setOffline(false) }
                     try here.sync()
                     try there.sync()
@@ -147,7 +147,7 @@ extension MountTests {
 
         /// The same in each folder.
         private func shell(_ script: String, in folders: [String]) throws {
-            for folder in folders { try TestSupport.succeed("bash", "-c", "cd '\(folder)' && \(script)") }
+            for folder in folders { try TestSupport.succeed("bash", "-ec", "cd '\(folder)'; \(script)") }
         }
 
         private func listing(_ folder: String) throws -> String {
