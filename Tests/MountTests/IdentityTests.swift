@@ -24,6 +24,11 @@ extension MountTests {
             Scenario(testDescription: "a folder around itself", script: "mv d t; mkdir d; mv t d/inner"),
             Scenario(testDescription: "a file that becomes a folder", script: "rm f; mkdir f; echo inside > f/inside"),
             Scenario(
+                testDescription: "a folder at the name of a file that went over another",
+                script: "mv d/x d/y; mkdir d/x; echo inside > d/x/inside",
+                reads: true
+            ),
+            Scenario(
                 testDescription: "an edit in place, then a new name",
                 script: "printf X | dd of=f conv=notrunc status=none; mv f h",
                 reads: true

@@ -82,6 +82,8 @@ extension Synchronizer {
             crossings[candidate.id, default: 0] += 1
             crossings[rival, default: 0] += 1
             candidate.verdict = .later(.milliseconds(20))
+        } else if let delay = try delay(ofLeaving: rival, candidate, pass) {
+            candidate.verdict = .later(delay)
         } else if let known = try device.remote(rival), !known.isDeleted,
             try candidate.synced != nil || device.synced(rival) != nil
         {
@@ -91,6 +93,17 @@ extension Synchronizer {
             // The feed is about to say who it is: then they can be compared.
             candidate.verdict = .later(.milliseconds(50))
         }
+    }
+
+    /// A program has renamed a file that is not here over another one, and given its name away: that is sent when its content has come. Whoever
+    /// has the name by now waits for that, unless it may take for ever: for an author who is away.
+    private func delay(ofLeaving rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws -> Duration? {
+        guard let other = pass.candidates[rival], other.found == nil, case .later(let delay)? = other.verdict,
+            delay <= .seconds(2), let place = candidate.found?.place, let key = try device.synced(rival)?.local?.key,
+            let own = tracker.moves[key], own != place, try device.observe(own)?.key == key
+        else { return nil }
+        tracker.waits(candidate.works, forContentOf: key)
+        return delay
     }
 
     /// Its row outlives it until its deletion is sent: what has gone from the disk, is a package's, or lies where nothing is sent from.
