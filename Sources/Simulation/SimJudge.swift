@@ -85,7 +85,11 @@ struct SimJudge {
             try compareTrees()
             try balance()
             try discard()
-            for _ in 0..<(try world.cloud.conflicts()) { world.count(.conflicts) }
+            let conflicts = try world.cloud.conflicts()
+            for _ in 0..<conflicts { world.count(.conflicts) }
+            if conflicts > 0, world.settings.has(.alone) {
+                world.fail("there are conflicts, although nobody else was there")
+            }
         } catch {
             world.fail("the cloud does not answer: \(error)")
         }

@@ -45,7 +45,7 @@ import Testing
         for seed: UInt64 in 1...60 { counts.merge(Simulation.run(seed: seed).counts) { $0 + $1 } }
         for rare: SimFault in [
             .serverBackups, .failingDisks, .packages, .cases, .races, .links, .lateWords, .noSync, .hardLinks,
-            .databases, .claims, .population,
+            .databases, .claims, .population, .alone,
         ] {
             let settings = SimSettings(faults: [rare])
             for seed: UInt64 in 1...20 {

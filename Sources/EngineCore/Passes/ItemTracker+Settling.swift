@@ -122,7 +122,7 @@ extension ItemTracker {
         view.settled(candidate.id, candidate.found?.state.key)
         if let adopted = candidate.adoptedAs { view.settled(adopted, candidate.found?.state.key) }
         if let key = candidate.found?.state.key {
-            if moves[key] == candidate.found?.place, !candidate.isInTransit { moves[key] = nil }
+            if moves[key] == candidate.found?.place, !candidate.isInTransit { forgetMove(of: key, candidate) }
             // Not while no row leads to it: what was sent and not answered is only known by this.
             let hasRow = candidate.synced?.local != nil || pass.syncedRow(candidate.id) != nil
             if hasRow || verdict == .sent { newItems.remove(key) }
@@ -138,8 +138,10 @@ extension ItemTracker {
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {
-            moves[former] = nil
-            ended.append(contentsOf: [.inode(former), .replacing(former)])
+            forgetMove(of: former, candidate)
+            if others(of: former, besides: candidate).isEmpty {
+                ended.append(contentsOf: [.inode(former), .replacing(former)])
+            }
         }
         if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {
             // It is there after all.
@@ -149,8 +151,24 @@ extension ItemTracker {
         if candidate.found == nil, let key = candidate.synced?.local?.key,
             pass.syncedRow(candidate.id)?.local?.key != key
         {
-            moves[key] = nil
-            ended.append(contentsOf: [.inode(key), .replacing(key)])
+            forgetMove(of: key, candidate)
+            if others(of: key, besides: candidate).isEmpty {
+                ended.append(contentsOf: [.inode(key), .replacing(key)])
+            }
         }
+    }
+
+    /// Other items that were what this one is, or was, until now: that it has been moved or removed since has still to be told of them.
+    private func others(of key: InodeKey, besides candidate: Candidate) -> [SyncedItem] {
+        ((try? view.synced(key: key)) ?? []).filter { $0.id != candidate.id }
+    }
+
+    private func forgetMove(of key: InodeKey, _ candidate: Candidate) {
+        guard let place = moves[key] else { return }
+        // By that alone it shows that they have not just disappeared.
+        let isAwaited = others(of: key, besides: candidate).contains { row in
+            row.place.name != place.name || folderKey(of: row.place.parent) != place.folder
+        }
+        if !isAwaited { moves[key] = nil }
     }
 }

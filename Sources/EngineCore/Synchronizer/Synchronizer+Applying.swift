@@ -481,16 +481,22 @@ extension Synchronizer {
         candidate.verdict = .failed
     }
 
-    /// A folder that was deleted elsewhere has something in it here: if that is new, the folder survives with it.
+    /// A folder that was deleted elsewhere has something in it here: if that is new, the folder survives with it. Others have taken what they
+    /// had moved out of it first, and it is only not there yet.
     private func noteNotEmpty(_ candidate: Candidate) {
         guard let found = candidate.found else { return }
         var somethingIsNew = true
         var names: [Name] = []
         if (try? device.forEachEntry(of: found.state.key) { name, _ in names.append(name) }) != nil {
+            let attempts = staleCounts[candidate.id, default: 0]
+            staleCounts[candidate.id] = attempts + 1
             somethingIsNew = names.contains { name in
                 let place = LocalPlace(folder: found.state.key, name: name)
-                guard let row = try? tracker.rows(at: place, in: candidate.id, nil).first else { return true }
-                return (try? device.remote(row.id))??.isDeleted != true
+                guard let row = try? tracker.rows(at: place, in: candidate.id, nil).first,
+                    let remote = (try? device.remote(row.id)) ?? nil
+                else { return true }
+                // What holds it up may last.
+                return !remote.isDeleted && (remote.place.parent == candidate.id || attempts > 100)
             }
         }
         if somethingIsNew { tracker.revivals.insert(candidate.id) }

@@ -95,15 +95,28 @@ extension Synchronizer {
         }
     }
 
-    /// A program has renamed a file that is not here over another one, and given its name away: that is sent when its content has come. Whoever
-    /// has the name by now waits for that, unless it may take for ever: for an author who is away.
+    /// Who had the name here as well has left it, and that is not told yet: because the content has to come first of a file that was renamed over
+    /// another one and is not here, say. Whoever has the name by now waits for that, unless it may take for ever: for an author who is away.
     private func delay(ofLeaving rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws -> Duration? {
-        guard let other = pass.candidates[rival], other.found == nil, case .later(let delay)? = other.verdict,
-            delay <= .seconds(2), let place = candidate.found?.place, let key = try device.synced(rival)?.local?.key,
-            let own = tracker.moves[key], own != place, try device.observe(own)?.key == key
+        guard let row = try device.synced(rival), row.place == candidate.local?.place,
+            !tracker.refusedMoves.contains(rival), crossings[candidate.id, default: 0] < 20
         else { return nil }
-        tracker.waits(candidate.works, forContentOf: key)
-        return delay
+        if let other = pass.candidates[rival] {
+            guard other.found?.place != candidate.found?.place else { return nil }
+            switch other.verdict {
+            case .parked, .failed: return nil
+            case .later(let delay):
+                guard delay <= .seconds(2) else { return nil }
+                if let key = row.local?.key { tracker.waits(candidate.works, forContentOf: key) }
+                return delay
+            case .transferring: return .milliseconds(500)
+            case .done, .sent, .again, .next, nil: break
+            }
+        }
+        crossings[candidate.id, default: 0] += 1
+        handle(.woken(.item(rival)))
+        handle(.pendingLoaded([rival], isLast: false))
+        return .milliseconds(20)
     }
 
     /// Its row outlives it until its deletion is sent: what has gone from the disk, is a package's, or lies where nothing is sent from.

@@ -193,11 +193,12 @@ extension Synchronizer {
                 return tracker.isAgreed(child, row)
             }
             let parent = try tracker.knownItem(of: place.folder)
-            // What was this one goes on as another, and that is written down: it moves nowhere, and comes back.
+            // What was this one goes on as another, and that is written down: it moves nowhere, and comes back, unless a program has removed what
+            // had its name, or has replaced it.
             let isAnother = try device.synced(key: key).contains {
                 $0.id != child.id && $0.place.parent == parent && $0.place.name == place.name
             }
-            if isAnother { return false }
+            if isAnother { return try tracker.isAgreed(child, row) && tracker.isProvenDeletion(row) }
             // Others have moved it here, and it has only not come yet, whatever a program has called it on the way.
             let isOnItsWay = TransitionalName.matches(place.name) || TransitionalName.matches(row.place.name)
             let isComing =
@@ -210,10 +211,18 @@ extension Synchronizer {
         // Moved, unanswered, and removed there: what has its former name goes on as well.
         let former = tracker.folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
         for place in Set([try tracker.localPlace(of: row), former].compactMap(\.self)) {
-            guard let state = try device.observe(place) else { continue }
+            guard let state = try device.observe(place), try !isOthers(place, than: child.id, state) else { continue }
             // It is where it was, or was removed there and made anew: that goes on as this item, and goes to where others have moved it.
             if try state.key == row.local?.key || device.synced(key: state.key).isEmpty { return false }
         }
         return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)
+    }
+
+    /// Whether another item has the name: what is there goes on as that one.
+    private func isOthers(_ place: LocalPlace, than item: ItemID, _ state: LocalState) throws -> Bool {
+        guard let parent = try tracker.knownItem(of: place.folder),
+            let owner = try tracker.rows(at: place, in: parent, state).first
+        else { return false }
+        return owner.id != item
     }
 }

@@ -137,6 +137,8 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.vanished.remove(place)
         if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
             tracker.freshDeletions.insert(key)
+            // Of what item it was the file may not be written down yet.
+            tracker.vanished.insert(place)
             lookAtMoved(key, deletedAt: place)
             wakeWhoWaits(forContentOf: key)
         }

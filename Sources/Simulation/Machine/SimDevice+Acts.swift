@@ -256,8 +256,16 @@ extension SimDevice: EngineDevice {
             return try act(mutation)
         }
         world.note("\(machine.name): \(SimNote(mutation)) at \(path): \(SimNote(result))")
+        if case .success = result { judge(mutation, path) }
         do { try await pause(5...1_000) } catch { return .failure(.stale) }
         return result
+    }
+
+    /// Where all changes come from, nothing is put right.
+    private func judge(_ mutation: Mutation, _ path: ItemPath) {
+        guard world.settings.has(.alone), machine.number == 1, world.now > SimPlan.secondAuthor else { return }
+        if case .setAttributes = mutation { return }
+        world.fail("\(machine.name): \(SimNote(mutation)) at \(path), where nobody else has changed anything")
     }
 
     func perform(_ acts: [(Mutation, ItemPath)]) async -> [Result<MutationResult, MutationFailure>?] {

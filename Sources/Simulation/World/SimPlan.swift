@@ -43,7 +43,9 @@ struct SimPlan {
         func take(in world: SimWorld) {
             let machine = world.machines[machine]
             switch kind {
-            case .act(let random): machine.take(random)
+            case .act(let random):
+                if world.settings.has(.alone) { world.count(.alone) }
+                machine.take(random)
             case .rule(let random): machine.rule(random)
             case .package(let random): machine.actOnPackage(random)
             case .kill:
@@ -100,6 +102,29 @@ struct SimPlan {
         addRules(SimRandom(seed: seed ^ 0x1640_2E00), machines, settings)
         addPackages(SimRandom(seed: seed ^ 0x09AC_4A6E), machines, settings)
         addStops(SimRandom(seed: seed ^ 0x5709_5E7B), machines, settings)
+        if settings.has(.alone) { leaveAlone(SimRandom(seed: seed ^ 0xA105_E000)) }
+    }
+
+    /// From when on the second device is the only one on which programs act.
+    static let secondAuthor = Duration.seconds(8)
+
+    /// Each at its time, and nothing else happens.
+    private mutating func leaveAlone(_ random: SimRandom) {
+        var random = random
+        let acts = steps.filter { if case .act = $0.kind { true } else { false } }
+        var moment = Self.secondAuthor
+        steps = acts.enumerated().map { number, act in
+            var act = act
+            act.machine = number < acts.count / 3 ? 0 : 1
+            if act.machine == 0 {
+                act.at = .microseconds(random.below(2_000_000))
+            } else {
+                // As a script does one thing after the other, or as a person does.
+                moment += .microseconds(random.happens(80) ? 100 + random.below(5_000) : random.below(500_000))
+                act.at = moment
+            }
+            return act
+        }
     }
 
     /// In a random order of its own: what it decides is the same whether something else was asked for or drawn.

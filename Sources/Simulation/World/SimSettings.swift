@@ -58,6 +58,9 @@ package enum SimFault: String, CaseIterable, Sendable {
     case claims
     /// Folders populate themselves: what the cloud has in one gets an inode when a program asks for its name.
     case population
+    /// All changes are made on one device at a time: first on the first one, and, when these have arrived everywhere, on the second. Nothing but
+    /// what programs do there may come of it, as on an ordinary disk: nobody gets a second name, and nothing comes back or conflicts.
+    case alone
 
     /// Says that it has happened.
     package var counter: SimCounter {
@@ -91,6 +94,7 @@ package enum SimFault: String, CaseIterable, Sendable {
         case .databases: .databases
         case .claims: .claims
         case .population: .populations
+        case .alone: .alone
         }
     }
 }
@@ -130,6 +134,10 @@ package struct SimSettings: Sendable {
     /// What is so slow, or makes so much of another world, that it is in few: each in one of ten, as the seed decides.
     private static let seldom: [SimFault] = [.packages, .cases, .serverBackups]
 
+    private static let neverAlone: Set<SimFault> = [
+        .packages, .cases, .serverBackups, .races, .links, .noSync, .hardLinks, .databases,
+    ]
+
     /// The same, and of what is seldom what the seed draws. Whoever plays a seed again with other settings names that himself.
     package func drawing(by seed: UInt64) -> SimSettings {
         guard faults == nil else { return self }
@@ -147,6 +155,11 @@ package struct SimSettings: Sendable {
         // A package of which only a part is here, and that the restored server does not know, waits for its content.
         if settings.moreFaults.isSuperset(of: [.packages, .serverBackups]) {
             settings.moreFaults.subtract(Set([.packages, .serverBackups]).subtracting(moreFaults))
+        }
+        if random.happens(5) {
+            settings.moreFaults.insert(.alone)
+            // Of these it is known that they are not yet as on an ordinary disk.
+            settings.moreFaults.subtract(Self.neverAlone.subtracting(moreFaults))
         }
         return settings
     }

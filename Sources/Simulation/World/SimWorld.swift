@@ -27,6 +27,8 @@ package enum SimCounter: String, CaseIterable, Sendable {
     case populations
     /// Acts of the engine that a program's claim has put off.
     case claims
+    /// Acts of programs on a device on which alone anything happens.
+    case alone
     /// A content that nobody has removed or written over outlived only as a saved version, and was thinned: a device was killed between
     /// putting another content there and writing that down, or its folder was set back, say. One world in 1,000.
     case onlySaved
@@ -131,6 +133,7 @@ final class SimWorld {
     // MARK: The network
 
     func happens(_ fault: SimFault) -> Bool {
+        if settings.has(.alone) { return false }
         guard isTroubled, faultRate > 0, settings.faults?.contains(fault) ?? true, random.happens(faultRate) else {
             return false
         }
