@@ -100,7 +100,7 @@ extension ItemTracker {
         return isWhole
     }
 
-    /// Whether the item's own name stands for something else by now.
+    /// Whether the item's own name stands for something else by now, or lies where nothing is sent from.
     private func hasLeft(_ row: SyncedItem, _ key: InodeKey, for place: LocalPlace) throws -> Bool {
         guard let folder = folderKey(of: row.place.parent) else { return false }
         let own = LocalPlace(folder: folder, name: row.place.name)

@@ -44,6 +44,7 @@ package final class Synchronizer<Device: EngineDevice> {
     var strangeFolders: Set<InodeKey> = []
     /// Items that something has become of in a pass that may have looked at them before.
     var lookedAtAfterPass: [ItemID] = []
+    /// Files in packages that have names elsewhere, too: what is written by one of those is told to the package.
     var linkedParts = LinkedParts()
     /// How often in a row a move was refused because the name is another's that is itself on the move.
     var crossings: [ItemID: Int] = [:]

@@ -46,6 +46,7 @@ package enum LocalOnly {
     /// `X` for `X-shm`, which is never sent beside `X`; for `X-wal` and `X-journal` see `databaseCompanions`.
     package static func databaseOfSharedMemory(_ name: Name) -> Name? { stem(of: name, without: "-shm") }
 
+    /// `X-shm` for `X`; `nil` if that were too long for a name.
     package static func sharedMemory(of database: Name) -> Name? {
         try? Name(bytes: database.bytes + Array("-shm".utf8))
     }
