@@ -17,7 +17,7 @@ extension MountTests {
                 let plain = site.outside + "/plain"
                 try Files.makeFolder(plain)
                 for seed in first..<first + UInt64(TestSettings.histories) {
-                    var history = History(seed: seed)
+                    var history = DiskHistory(seed: seed)
                     let name = "h\(seed)"
                     let folders = [plain, a.mountPoint].map { "\($0)/\(name)" }
                     for folder in folders { try Files.makeFolder(folder) }
@@ -55,7 +55,7 @@ extension Tree {
 }
 
 /// What a seed has programs do to two folders, one after the other.
-private struct History {
+private struct DiskHistory {
     private enum Step: CaseIterable {
         case rename, renameAgain, renameAndMakeFolder, swap, makeFolder, removeFolder, removeTree
         case create, truncate, append, saveSafely, remove, read, list, setMode
