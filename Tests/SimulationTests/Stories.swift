@@ -1076,6 +1076,13 @@ extension Story {
         Story(seed: 3_916, steps: [0, 2, 6, 10, 11, 12, 13, 14], faults: [.alone]),
         // A folder was removed with what had changed its name in it, and came back.
         Story(seed: 2_614, steps: [0, 2, 3, 6, 7, 9, 10, 11, 13, 14, 18, 19, 20, 21, 23, 25], faults: [.alone]),
+        // A folder was removed right after something had been done in it: what of that was not told yet kept the folder, which came back.
+        Story(
+            seed: 1_100_000_198_406,
+            steps: [1, 2, 4, 5, 6, 9, 11, 12, 13, 15, 16, 17, 18, 20, 21, 22, 23, 24],
+            moreFaults: [.alone]
+        ),
+        Story(seed: 1_100_000_213_441, steps: [9, 10, 12, 14, 15, 17, 18, 19, 20, 25, 26], moreFaults: [.alone]),
         // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
         // nobody removed what the device had been.
         Story(

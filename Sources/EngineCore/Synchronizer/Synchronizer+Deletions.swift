@@ -161,7 +161,14 @@ extension Synchronizer {
     func folderIsNotEmpty(_ candidate: Candidate, _ pass: Pass) throws -> Verdict {
         var waiting: [ItemID] = []
         for child in try device.remoteChildren(of: candidate.id) where !child.isDeleted {
-            guard try isAboutToGo(child, from: candidate.id) else { return forget(candidate, pass) }
+            guard try isAboutToGo(child, from: candidate.id) else {
+                // What has just been done to that one may not have been told, or written down.
+                let attempts = unexplainedFolders[candidate.id, default: 0] + 1
+                unexplainedFolders[candidate.id] = attempts
+                if attempts > 4 { return forget(candidate, pass) }
+                handle(.pendingLoaded([child.id], isLast: false))
+                return .later(.milliseconds(250))
+            }
             waiting.append(child.id)
         }
         if waiting.isEmpty {
