@@ -90,6 +90,7 @@ private struct DiskHistory {
         for _ in 0..<(3 + below(35)) {
             let step = Step.allCases[below(Step.allCases.count)]
             let (one, other, bytes) = (somePath(in: plain), somePath(in: plain), text())
+            // As a person, or the next program, comes a moment later: nothing is waited for, the engine is only somewhere else each time.
             if below(7) == 0 { usleep([1_000, 3_000, 10_000, 100_000][below(4)]) }
             let expected = outcome(step, plain, one, other, bytes)
             let found = outcome(step, mounted, one, other, bytes)

@@ -100,7 +100,13 @@ import UbiquityModel
         let held = open("\(folder.path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         try #require(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0)
         let thread = Thread {
-            usleep(300_000)
+            // Whoever opens the store has the file open as well by now, and has found it locked.
+            try? eventually("somebody waits for the lock") {
+                let open = try Files.names(in: "/proc/self/fd").compactMap {
+                    try? Files.target(of: "/proc/self/fd/\($0)")
+                }
+                return open.filter { $0 == "\(folder.path)/lock" }.count > 1
+            }
             close(held)
         }
         thread.start()
