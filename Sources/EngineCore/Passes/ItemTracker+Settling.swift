@@ -139,7 +139,7 @@ extension ItemTracker {
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {
             forgetMove(of: former, candidate)
-            if others(of: former, besides: candidate).isEmpty {
+            if others(of: former, besides: candidate)?.isEmpty ?? false {
                 ended.append(contentsOf: [.inode(former), .replacing(former)])
             }
         }
@@ -152,23 +152,24 @@ extension ItemTracker {
             pass.syncedRow(candidate.id)?.local?.key != key
         {
             forgetMove(of: key, candidate)
-            if others(of: key, besides: candidate).isEmpty {
+            if others(of: key, besides: candidate)?.isEmpty ?? false {
                 ended.append(contentsOf: [.inode(key), .replacing(key)])
             }
         }
     }
 
     /// Other items that were what this one is, or was, until now: that it has been moved or removed since has still to be told of them.
-    private func others(of key: InodeKey, besides candidate: Candidate) -> [SyncedItem] {
-        ((try? view.synced(key: key)) ?? []).filter { $0.id != candidate.id }
+    /// - Returns: `nil` if that cannot be told now: then what is known is kept.
+    private func others(of key: InodeKey, besides candidate: Candidate) -> [SyncedItem]? {
+        (try? view.synced(key: key))?.filter { $0.id != candidate.id }
     }
 
     private func forgetMove(of key: InodeKey, _ candidate: Candidate) {
         guard let place = moves[key] else { return }
         // By that alone it shows that they have not just disappeared.
-        let isAwaited = others(of: key, besides: candidate).contains { row in
+        let isAwaited = others(of: key, besides: candidate)?.contains { row in
             row.place.name != place.name || folderKey(of: row.place.parent) != place.folder
         }
-        if !isAwaited { moves[key] = nil }
+        if isAwaited == false { moves[key] = nil }
     }
 }

@@ -434,7 +434,9 @@ extension Synchronizer {
 
     func performed(_ mutation: Mutation, _ path: ItemPath, _ candidate: Candidate, _ pass: Pass) async -> Bool {
         switch await act(mutation, at: path) {
-        case .success: return true
+        case .success:
+            staleCounts[candidate.id] = nil
+            return true
         case .failure(.notEmpty):
             noteNotEmpty(candidate)
             return false

@@ -101,7 +101,7 @@ import UbiquityModel
         try #require(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0)
         let thread = Thread {
             // Whoever opens the store has the file open as well by now, and has found it locked.
-            try? eventually("somebody waits for the lock") {
+            _ = try? eventually("somebody waits for the lock") {
                 let open = try Files.names(in: "/proc/self/fd").compactMap {
                     try? Files.target(of: "/proc/self/fd/\($0)")
                 }
