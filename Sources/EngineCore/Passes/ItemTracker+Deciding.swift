@@ -99,6 +99,8 @@ extension ItemTracker {
         var agreed = candidate.agreed
         if refusedMoves.contains(candidate.id) || candidate.isInTransit, let local = candidate.local {
             agreed?.place = local.place
+        } else if let before = putBack[candidate.id], let remote = candidate.remote, remote.position > before {
+            agreed?.place = remote.place
         }
         if revivals.contains(candidate.id), candidate.found?.state.kind == .folder, candidate.remote?.isDeleted ?? false
         {
@@ -180,12 +182,25 @@ extension ItemTracker {
             candidate.applies = [.refer(remote)]
         } else if willNeverCome(found.state) {
             candidate.applies = [.planned(.vanish)]
+        } else if (try? isLeaving(candidate.rival, from: found.place)) ?? false {
+            // That is about to be told, or is at this moment.
+            candidate.verdict = .later(.milliseconds(50))
         } else if isInTheWay(candidate), isAbsent(found.state.key) || candidate.rival?.content.kind != .file {
             // What it stands for may never come; where it does, it cannot go on as a folder.
             candidate.applies = [.aside]
         } else {
             bringWhole(found.place, found.state, candidate)
         }
+    }
+
+    /// Whoever the cloud has under the name has left it here, by moving or for ever, and does not come back since others have changed it.
+    private func isLeaving(_ rival: RemoteItem?, from place: LocalPlace) throws -> Bool {
+        guard let rival, let row = try view.synced(rival.id) else { return false }
+        guard try isElsewhere(row, than: place), let own = row.local.flatMap({ currentPlace(of: $0.key) }) else {
+            return try isAgreed(rival, row) && isProvenDeletion(row)
+        }
+        // There it may be no item.
+        return try view.package(around: own.folder) == nil && localOnlyReason(at: own) == nil
     }
 
     /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.

@@ -14,7 +14,7 @@ extension ItemTracker {
     /// Where the cloud has it, if its inode is there: it was moved here, and that was not recorded.
     func placeByRemote(_ row: SyncedItem) throws -> LocalPlace? {
         guard let key = row.local?.key, let remote = try view.remote(row.id), !remote.isDeleted,
-            let folder = folderKey(of: remote.place.parent)
+            remote.place != row.place, let folder = folderKey(of: remote.place.parent)
         else { return nil }
         let place = LocalPlace(folder: folder, name: remote.place.name)
         guard try view.observe(place)?.key == key else { return nil }

@@ -69,7 +69,7 @@ extension ItemTracker {
         var isWhole = true
         for row in try view.synced(key: state.key) where canBe(row, state) {
             // One of several names: those that are still where they were go on, and the content is here.
-            if state.kind == .file, state.linkCount > 1, try !hasLeft(row, state.key, for: place) { continue }
+            if state.hasOtherNames, try !hasLeft(row, state.key, for: place) { continue }
             // What has become a package goes as the folder that it was.
             if state.kind == .package, row.content != .folder, try view.package(around: place.folder) == nil,
                 localOnlyReason(at: place) == nil

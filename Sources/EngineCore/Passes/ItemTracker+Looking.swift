@@ -122,7 +122,9 @@ extension ItemTracker {
             try found(row.id, place, parent, state, row, work, into: pass)
             return try lookAtFormerNames(of: state, besides: row.id, work, into: pass)
         }
-        if row == nil, let own = try movedItem(replacedBy: state, at: place) {
+        if row == nil, let own = try movedItem(replacedBy: state, at: place),
+            pass.candidates[own.id]?.found.map({ $0.place == place }) ?? true
+        {
             return try found(own.id, place, parent, state, own, work, into: pass)
         }
         // What is here first: what was here may lie in it now.
@@ -130,10 +132,10 @@ extension ItemTracker {
         if let row { try collectAbsent(row, work, into: pass) }
     }
 
-    /// One of the names of an inode goes on as the item: each other one is new.
+    /// One of the names of an inode goes on as the item, or what has taken the place of one: each other one is new.
     private func isFound(_ item: ItemID, _ state: LocalState, elsewhereThan place: LocalPlace, _ pass: Pass) -> Bool {
-        guard state.linkCount > 1, state.kind == .file, let found = pass.candidates[item]?.found else { return false }
-        return found.place != place && found.state.key == state.key
+        guard state.hasOtherNames, let found = pass.candidates[item]?.found else { return false }
+        return found.place != place
     }
 
     /// What had come here from its row's place, which nobody looks at again, and has gone: removed or replaced before that was sent, or while
@@ -177,7 +179,10 @@ extension ItemTracker {
             // The folder was set back to a moment at which it had, and another one had the name.
             return true
         }
-        guard let own = moves[key], own != place, try view.observe(own)?.key == key else { return false }
+        // By a further name it may be there without having moved.
+        guard let own = try moves[key] ?? placeByRemote(row), own != place, try view.observe(own)?.key == key else {
+            return false
+        }
         return try isThereInTheCloud(row, own)
     }
 
@@ -400,14 +405,20 @@ extension ItemTracker {
     package func isProvenDeletion(_ row: SyncedItem) throws -> Bool {
         if contested.contains(row.id) { return false }
         if view.isLogged(.item(row.id)) { return true }
+        let own = folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
         if let key = row.local?.key {
             if view.isLogged(.inode(key)) || view.isLogged(.replacing(key)) { return true }
-            // Renamed to a name that continues another item. Where it is not there either it goes on from there at this very moment, and of
-            // that nothing has been said yet.
-            if let place = moves[key] { return try view.observe(place)?.key == key }
+            if hasLost(own, key) { return true }
+            // Renamed to a name that continues another item, or that it has lost. Else, where it is not there either, it goes on from there at
+            // this very moment, and of that nothing has been said yet.
+            if let place = moves[key] { return try view.observe(place)?.key == key || hasLost(place, key) }
         }
-        guard let folder = folderKey(of: row.place.parent) else { return false }
-        return vanished.contains(LocalPlace(folder: folder, name: row.place.name))
+        return own.map(vanished.contains) ?? false
+    }
+
+    private func hasLost(_ place: LocalPlace?, _ key: InodeKey) -> Bool {
+        guard !unnamed.isEmpty, let place else { return false }
+        return unnamed[place]?.contains(key) ?? false
     }
 
     func found(
@@ -448,7 +459,7 @@ extension ItemTracker {
             return
         }
         if let former = row?.local?.key, former != state.key { candidate.formerKey = former }
-        if state.linkCount > 1, state.kind == .file {
+        if state.hasOtherNames {
             candidate.linkedKey = state.key
             if let other = candidate.found?.place { candidate.formerPlaces.insert(other) }
             if let row, let folder = folderKey(of: row.place.parent) {

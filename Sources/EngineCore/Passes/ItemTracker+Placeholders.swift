@@ -16,7 +16,8 @@ extension ItemTracker {
         let rows = try view.synced(key: key)
         if rows.contains(where: { $0.id != id && $0.content.revision == placeholder.revision }) { return true }
         // A program has put it over the item, and what it was has gone on as something else, or has ended: no apply has left it.
-        guard let row, moves[key] == place, !rows.contains(where: { $0.id == id }) else { return false }
+        let isByProgram = moves[key] == place || aspects[place]?.contains(.entry) ?? false
+        guard let row, isByProgram, !rows.contains(where: { $0.id == id }) else { return false }
         return row.content.revision != placeholder.revision && remote?.content.revision != placeholder.revision
     }
 

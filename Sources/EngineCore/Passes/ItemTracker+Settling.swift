@@ -54,6 +54,10 @@ extension ItemTracker {
         if !editedAt.isEmpty { editedAt[place] = nil }
         if !unwitnessed.isEmpty { unwitnessed.remove(place) }
         if !vanished.isEmpty { vanished.remove(place) }
+        if !unnamed.isEmpty, let keys = unnamed[place]?.filter({ moves[$0] == place }) {
+            // They are still to be told of.
+            unnamed[place] = keys.isEmpty ? nil : keys
+        }
         if !snapshots.isEmpty { snapshots.remove(place) }
     }
 
@@ -122,13 +126,16 @@ extension ItemTracker {
         view.settled(candidate.id, candidate.found?.state.key)
         if let adopted = candidate.adoptedAs { view.settled(adopted, candidate.found?.state.key) }
         if let key = candidate.found?.state.key {
-            if moves[key] == candidate.found?.place, !candidate.isInTransit { forgetMove(of: key, candidate) }
+            if moves[key] == candidate.found?.place, !candidate.isInTransit { forgetMove(of: key, candidate, pass) }
             // Not while no row leads to it: what was sent and not answered is only known by this.
             let hasRow = candidate.synced?.local != nil || pass.syncedRow(candidate.id) != nil
             if hasRow || verdict == .sent { newItems.remove(key) }
         }
         if !leftItems.isEmpty { leftItems.remove(candidate.item) }
         if !replacingLinks.isEmpty { replacingLinks.remove(candidate.item) }
+        if !putBack.isEmpty, let before = putBack[candidate.item], candidate.remote?.position ?? 0 > before {
+            putBack[candidate.item] = nil
+        }
         if candidate.found == nil, verdict == .sent, let key = newItems.key(of: candidate.id) {
             // It has been taken back: what it was is new wherever it comes from now on.
             newItems.remove(key)
@@ -138,12 +145,14 @@ extension ItemTracker {
         }
         let key = candidate.found?.state.key ?? candidate.synced?.local?.key
         if let former = candidate.formerKey, former != key {
-            forgetMove(of: former, candidate)
+            forgetMove(of: former, candidate, pass)
             if others(of: former, besides: candidate)?.isEmpty ?? false {
                 ended.append(contentsOf: [.inode(former), .replacing(former)])
             }
         }
-        if let place = candidate.found?.place, changedAt[place] ?? 0 <= pass.seenUpTo {
+        if let found = candidate.found, changedAt[found.place] ?? 0 <= pass.seenUpTo,
+            view.isLogged(.item(candidate.item)), isStillThere(found)
+        {
             // It is there after all.
             ended.append(.item(candidate.item))
         }
@@ -151,11 +160,16 @@ extension ItemTracker {
         if candidate.found == nil, let key = candidate.synced?.local?.key,
             pass.syncedRow(candidate.id)?.local?.key != key
         {
-            forgetMove(of: key, candidate)
+            forgetMove(of: key, candidate, pass)
             if others(of: key, besides: candidate)?.isEmpty ?? false {
                 ended.append(contentsOf: [.inode(key), .replacing(key)])
             }
         }
+    }
+
+    /// A program may have removed it in this moment, and not have told yet.
+    private func isStillThere(_ found: Candidate.Found) -> Bool {
+        ((try? view.observe(found.place)) ?? nil)?.key == found.state.key
     }
 
     /// Other items that were what this one is, or was, until now: that it has been moved or removed since has still to be told of them.
@@ -164,12 +178,17 @@ extension ItemTracker {
         (try? view.synced(key: key))?.filter { $0.id != candidate.id }
     }
 
-    private func forgetMove(of key: InodeKey, _ candidate: Candidate) {
+    private func forgetMove(of key: InodeKey, _ candidate: Candidate, _ pass: Pass) {
         guard let place = moves[key] else { return }
+        // Whoever looks there next has to know that a program has put it there.
+        if let change = changedAt[place], change > pass.seenUpTo || pass.visitedPlaces[place] == nil { return }
         // By that alone it shows that they have not just disappeared.
         let isAwaited = others(of: key, besides: candidate)?.contains { row in
             row.place.name != place.name || folderKey(of: row.place.parent) != place.folder
         }
-        if isAwaited == false { moves[key] = nil }
+        guard isAwaited == false else { return }
+        moves[key] = nil
+        unnamed[place]?.remove(key)
+        if unnamed[place]?.isEmpty ?? false { unnamed[place] = nil }
     }
 }

@@ -29,6 +29,8 @@ package final class ItemTracker<View: DeviceView> {
     package var unwitnessed: Set<LocalPlace> = []
     /// Names that the driver saw being renamed away: their absence is an act, not an accident.
     package var vanished: Set<LocalPlace> = []
+    /// Inodes that have lost a name and have further ones, by removal or to another inode: nothing is logged of what lives on.
+    package var unnamed: [LocalPlace: Set<InodeKey>] = [:]
     /// Deleted inodes that no pass has looked at yet.
     package var freshDeletions: Set<InodeKey> = []
     /// Deleted here before the cloud told of a conflict version that they have: an edit that nobody has deleted.
@@ -66,6 +68,9 @@ package final class ItemTracker<View: DeviceView> {
     package var revivals: Set<ItemID> = []
     /// Moves that the server refused as a cycle: undone here.
     package var refusedMoves: Set<ItemID> = []
+    /// Items that had left their names in a commit that refused them the ones that they were to get, and that the server put back: perhaps under
+    /// another name, which nobody has given them. With the log position before that.
+    package var putBack: [ItemID: UInt64] = [:]
     /// Folders that the engine has put there in this pass, of which no row tells yet whose they are.
     package var madeFolders: [InodeKey: ItemID] = [:]
     /// Files that are being brought here for the engine's own purposes.

@@ -246,7 +246,7 @@ extension Synchronizer {
         candidate.synced = row
         candidate.found?.state = state
         // Here they are those of its other names as well, and others are told so.
-        if state.linkCount > 1, state.kind == .file {
+        if state.hasOtherNames {
             tracker.changeCount += 1
             noteOtherNames(of: state.key, except: found.place, .attributes, isOpen: false)
         }
@@ -315,8 +315,7 @@ extension Synchronizer {
         logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(place.name)"])
         // What had taken the item's name is another one from here on, and no place leads to the item any more. So, perhaps, of a file with
         // several names: it is whatever has that name, not what it was.
-        let hasOtherNames = state.linkCount > 1 && state.kind == .file
-        if let key = candidate.synced?.local?.key, key != state.key || hasOtherNames, candidate.remote != nil {
+        if let key = candidate.synced?.local?.key, key != state.key || state.hasOtherNames, candidate.remote != nil {
             candidate.verdict = .again
         }
         guard var row = candidate.synced, candidate.remote == nil else { return }

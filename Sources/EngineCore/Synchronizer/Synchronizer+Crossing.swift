@@ -39,6 +39,7 @@ extension Synchronizer {
         let target = Place(parent: found.parent, name: found.place.name)
         for action in send.actions {
             switch action {
+            case .create where isNamedLater(send.candidate): return (.create, [.move(target)])
             case .move(let place):
                 // Where it is, unless that folder waits for it to get out.
                 var parent = send.candidate.remote?.place.parent ?? place.parent
@@ -54,14 +55,27 @@ extension Synchronizer {
         return nil
     }
 
+    /// A new folder whose name is that of one which is deleted, and not empty there before something of it is in the new one.
+    func isNamedLater(_ candidate: Candidate) -> Bool {
+        candidate.remote == nil && candidate.found?.state.kind == .folder && crossings[candidate.id, default: 0] > 1
+    }
+
     // MARK: When the cloud has answered
 
+    /// As often as what others are to leave is waited for: about 16 seconds in all.
+    private static var mostCrossings: Int { 40 }
+
+    /// So that what waits for each other goes in one commit.
+    private func wake(_ items: [ItemID]) {
+        for item in items { handle(.woken(.item(item))) }
+        handle(.pendingLoaded(items, isLast: false))
+    }
+
+    /// As many as go in one commit.
+    private static var wokenChildren: Int { 200 }
+
     func nameTaken(by rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws {
-        if candidate.isOnItsWay {
-            // It is back where it was.
-            candidate.isOnItsWay = false
-            candidate.verdict = nil
-        }
+        try noteBack(candidate, pass)
         if candidate.givesWay {
             // Others were quicker: then it is the next one.
             candidate.verdict = .later(.milliseconds(50))
@@ -73,8 +87,12 @@ extension Synchronizer {
             if let folders = folders(around: candidate, upTo: rival) {
                 crossings[candidate.id, default: 0] += 1
                 // It gets out in the commit in which all of them go, or not at all.
-                for folder in folders { handle(.woken(.item(folder))) }
-                handle(.pendingLoaded(folders, isLast: false))
+                wake(folders)
+            } else if candidate.remote == nil, candidate.found?.state.kind == .folder, other.synced?.content == .folder
+            {
+                // What lies in that one there may have been moved into this one here.
+                crossings[candidate.id, default: 0] += 1
+                wake([rival] + (try device.remoteChildren(of: rival).prefix(Self.wokenChildren).map(\.id)))
             }
             candidate.verdict = .again
         } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other) {
@@ -95,11 +113,28 @@ extension Synchronizer {
         }
     }
 
+    /// It had left its name in the same commit, and is back where it was: the cloud's word of what it was called between counts no more.
+    private func noteBack(_ candidate: Candidate, _ pass: Pass) throws {
+        guard candidate.isOnItsWay else { return }
+        candidate.isOnItsWay = false
+        candidate.verdict = nil
+        guard let known = try device.remote(candidate.id), !known.isAnnounced, !known.isDeleted else { return }
+        for index in pass.answered.indices where pass.answered[index].id == candidate.id {
+            guard TransitionalName.matches(pass.answered[index].place.name) else { continue }
+            pass.answered[index].place = known.place
+            candidate.remote = pass.answered[index]
+            tracker.putBack[candidate.id] = pass.answered[index].position
+        }
+    }
+
     /// Who had the name here as well has left it, and that is not told yet: because the content has to come first of a file that was renamed over
     /// another one and is not here, say. Whoever has the name by now waits for that, unless it may take for ever: for an author who is away.
     private func delay(ofLeaving rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws -> Duration? {
-        guard let row = try device.synced(rival), row.place == candidate.local?.place,
-            !tracker.refusedMoves.contains(rival), crossings[candidate.id, default: 0] < 20
+        guard let row = try device.synced(rival), let place = candidate.local?.place,
+            try row.place == place || isTwin(row, ofLeft: place),
+            !tracker.refusedMoves.contains(rival), crossings[candidate.id, default: 0] < Self.mostCrossings,
+            // Who has made room comes back to the name as soon as it is free.
+            try !isBetween(row, pass)
         else { return nil }
         if let other = pass.candidates[rival] {
             guard other.found?.place != candidate.found?.place else { return nil }
@@ -113,10 +148,61 @@ extension Synchronizer {
             case .done, .sent, .again, .next, nil: break
             }
         }
-        crossings[candidate.id, default: 0] += 1
-        handle(.woken(.item(rival)))
-        handle(.pendingLoaded([rival], isLast: false))
-        return .milliseconds(20)
+        // Until it is closed, or quiet, or free, nothing of it is told.
+        if let key = row.local?.key, device.hasWriter(key) { return .milliseconds(500) }
+        if let path = try tracker.localPlace(of: row).flatMap({ device.path(of: $0) }), !device.mayRead(path) {
+            return .milliseconds(500)
+        }
+        let attempts = crossings[candidate.id, default: 0] + 1
+        crossings[candidate.id] = attempts
+        wake([rival])
+        return .milliseconds(20 * attempts)
+    }
+
+    /// The cloud has where it goes in it itself. If that is because a program has taken a folder out of it, and that is not told yet, it waits;
+    /// else it goes back.
+    func movesIntoItself(_ candidate: Candidate, _ pass: Pass) throws -> Verdict {
+        try noteBack(candidate, pass)
+        if crossings[candidate.id, default: 0] < Self.mostCrossings, let parent = candidate.found?.parent,
+            let folder = try folderLeaving(candidate.id, from: parent)
+        {
+            let attempts = crossings[candidate.id, default: 0] + 1
+            crossings[candidate.id] = attempts
+            wake([folder])
+            return attempts > 5 ? .later(.milliseconds(20 * attempts)) : .again
+        }
+        crossings[candidate.id] = nil
+        tracker.refusedMoves.insert(candidate.id)
+        return .again
+    }
+
+    /// - Returns: the first of a folder, and those that it lies in in the cloud, which lies there in that item and has left its place here.
+    private func folderLeaving(_ item: ItemID, from folder: ItemID) throws -> ItemID? {
+        var next = folder
+        // Rows could make a circle.
+        for _ in 0..<1000 where next != .root && next != item {
+            guard let remote = try device.remote(next), let row = try device.synced(next) else { return nil }
+            if row.place.parent == remote.place.parent, !tracker.refusedMoves.contains(next),
+                let place = try tracker.ownPlace(of: row), try tracker.knownItem(of: place.folder) != row.place.parent
+            {
+                return next
+            }
+            next = remote.place.parent
+        }
+        return nil
+    }
+
+    /// In a container without case its name is the same, and nothing is there any more.
+    private func isTwin(_ row: SyncedItem, ofLeft place: Place) throws -> Bool {
+        guard row.place.parent == place.parent, row.place.name.folded == place.name.folded,
+            let folder = tracker.folderKey(of: place.parent)
+        else { return false }
+        return try device.observe(LocalPlace(folder: folder, name: row.place.name)) == nil
+    }
+
+    private func isBetween(_ row: SyncedItem, _ pass: Pass) throws -> Bool {
+        let place = try pass.candidates[row.id]?.found?.place ?? tracker.localPlace(of: row)
+        return place.map { TransitionalName.matches($0.name) } ?? false
     }
 
     /// Its row outlives it until its deletion is sent: what has gone from the disk, is a package's, or lies where nothing is sent from.
@@ -141,7 +227,8 @@ extension Synchronizer {
 
     /// It is elsewhere here than in the cloud, because a program has moved it: not on its way to where the cloud has it, nor back there.
     private func isLeaving(_ candidate: Candidate) -> Bool {
-        guard let place = candidate.local?.place, !candidate.isInTransit, !tracker.refusedMoves.contains(candidate.id),
+        guard let place = candidate.local?.place, !candidate.isInTransit, !TransitionalName.matches(place.name),
+            !tracker.refusedMoves.contains(candidate.id),
             let known = candidate.agreed?.place ?? candidate.remote?.place
         else { return false }
         return place != known

@@ -213,6 +213,7 @@ extension Synchronizer {
                 || isOnItsWay && !TransitionalName.matches(child.place.name)
             return parent != folder && !isComing
         }
+        if let moved = try placeOfSuccessor(child, row) { return try tracker.knownItem(of: moved.folder) != folder }
         // Others have changed it since: it stays, and the folder with it.
         guard tracker.isAgreed(child, row) else { return false }
         // Moved, unanswered, and removed there: what has its former name goes on as well.
@@ -223,6 +224,17 @@ extension Synchronizer {
             if try state.key == row.local?.key || device.synced(key: state.key).isEmpty { return false }
         }
         return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)
+    }
+
+    /// Where a program has moved its file, which was replaced there by another one before that was told: the item goes on with that.
+    private func placeOfSuccessor(_ child: RemoteItem, _ row: SyncedItem) throws -> LocalPlace? {
+        guard let key = row.local?.key, let place = tracker.currentPlace(of: key),
+            let state = try device.observe(place),
+            let parent = try tracker.knownItem(of: place.folder),
+            try tracker.rows(at: place, in: parent, state).isEmpty,
+            try tracker.movedItem(replacedBy: state, at: place)?.id == child.id
+        else { return nil }
+        return place
     }
 
     /// Whether another item has the name: what is there goes on as that one.

@@ -28,7 +28,7 @@ extension Synchronizer {
             await moveAside(unheardOf, place, target, occupant, pass)
             return
         }
-        guard leaving(occupant, place, target) != nil else {
+        guard leaving(occupant, place, target) != nil || isAbandoned(occupant, with: found) else {
             // Then there is room the next time.
             if await !withdrawAnnounced(occupant, place, target, pass) { lookAtStranger(occupant, place, pass) }
             return
@@ -155,6 +155,14 @@ extension Synchronizer {
             // Where it is only on the way there, too, by this device's own sending, it goes from here when it is known where to.
             return !remote.isDeleted && remote.place != target && !TransitionalName.matches(remote.place.name)
         }
+    }
+
+    /// Others have deleted the folder, after they had taken out of it what is to get its name: that has to get out here as well.
+    private func isAbandoned(_ occupant: LocalState, with found: Candidate.Found) -> Bool {
+        guard occupant.kind == .folder, tracker.lies(found.place.folder, in: occupant.key),
+            let item = (try? tracker.knownItem(of: occupant.key)) ?? nil
+        else { return false }
+        return ((try? device.remote(item)) ?? nil)?.isDeleted ?? false
     }
 
     /// The row goes along: under the name that it leaves, another item is about to be.

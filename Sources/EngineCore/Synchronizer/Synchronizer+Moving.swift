@@ -10,7 +10,7 @@ extension Synchronizer {
         _ place: LocalPlace,
         _ target: Place
     ) -> Bool {
-        guard found.state.linkCount > 1, found.state.kind == .file,
+        guard found.state.hasOtherNames,
             ((try? device.observe(place)) ?? nil)?.key == found.state.key
         else { return false }
         return (try? device.synced(at: target).allSatisfy { $0.id == candidate.id }) ?? false
@@ -20,6 +20,10 @@ extension Synchronizer {
         guard let found = candidate.found, var row = candidate.synced, let from = device.path(of: found.place),
             let folder = localFolder(of: target.parent, pass)
         else {
+            // In the cloud only, it comes when somebody asks for its name: not if that is what this item is still called here.
+            if (try? device.synced(target.parent)) == .some(nil), target.parent != .root {
+                handle(.pendingLoaded([target.parent], isLast: false))
+            }
             candidate.verdict = .later(.milliseconds(200))
             return
         }
@@ -78,8 +82,10 @@ extension Synchronizer {
         if state.kind == .folder || state.kind == .package, isStill(state.key, at: place) {
             device.folders.move(state.key, parent: folder, name: target.name)
         }
-        // Attributes that were set just before were, or will be, reported under the old name.
-        tracker.aspects[place, default: []].formUnion(.attributes)
+        // Attributes that were set just before were, or will be, reported under the old name. (Of a folder all are compared but the time, which
+        // is another one wherever something was put into it.)
+        let marks = state.kind == .folder ? tracker.aspects[found.place] ?? [] : .attributes
+        if !marks.isEmpty { tracker.aspects[place, default: []].formUnion(marks) }
         handle(.changed(place, isOpen: false))
         tracker.refusedMoves.remove(candidate.id)
         row.place = target

@@ -164,7 +164,7 @@ extension Synchronizer {
         case .create:
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
             var place = placeToSend(found, candidate)
-            if crossings[candidate.id] != nil, candidate.remote?.isAnnounced == true,
+            if crossings[candidate.id] != nil, candidate.remote?.isAnnounced == true || isNamedLater(candidate),
                 let name = nameBetween(candidate, in: place.parent, place.name)
             {
                 place.name = name
@@ -350,6 +350,12 @@ extension Synchronizer {
         case .notEmpty:
             candidate.verdict = try folderIsNotEmpty(candidate, pass)
         case .superseded(let remote):
+            if remote.isDeleted, let known = try device.remote(candidate.id), known.position > remote.position {
+                // It has been brought back since, and the server was restored from a backup that does not know that.
+                isCloudRestored = true
+                candidate.verdict = .later(.seconds(1))
+                return
+            }
             pass.answered.append(remote)
             if case .delete = operation.action {
                 candidate.verdict = forget(candidate, pass)
@@ -360,8 +366,7 @@ extension Synchronizer {
                 candidate.verdict = .again
             }
         case .cycle:
-            tracker.refusedMoves.insert(candidate.id)
-            candidate.verdict = .again
+            candidate.verdict = try movesIntoItself(candidate, pass)
         case .noSuchItem:
             candidate.verdict = .later(.seconds(1))
             // What it has told of is no more: it was restored from a backup. (Of an announcement it only says that it comes too late.)

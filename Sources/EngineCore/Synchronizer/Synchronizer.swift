@@ -115,6 +115,17 @@ package final class Synchronizer<Device: EngineDevice> {
         noteRemoteRules(items)
     }
 
+    /// Folders that were in the cloud only have been made here: what was parked since there was no such folder may go on. Not if very much is
+    /// parked, which is asked about each time that a program walks into a folder: that goes on with the next start.
+    package func foldersMade(_ folders: [ItemID]) {
+        guard !folders.isEmpty, core.parkedCount > 0, core.parkedCount < 1_000 else { return }
+        let made = Set(folders)
+        for case .item(let item) in core.parkedWork.sorted() {
+            guard let remote = (try? device.remote(item)) ?? nil, made.contains(remote.place.parent) else { continue }
+            handle(.woken(.item(item)))
+        }
+    }
+
     private func isOwn(_ remote: RemoteItem) -> Bool {
         tracker.newItems.key(of: remote.id) != nil || tracker.replacingLinks.contains(remote.id)
             || device.isLogged(.item(remote.id)) || remote.isAnnounced && remote.author == device.deviceName
@@ -136,14 +147,23 @@ package final class Synchronizer<Device: EngineDevice> {
         if change.aspects.contains(.content) { tracker.editedAt[place] = device.wallClock }
         tracker.unwitnessed.remove(place)
         tracker.vanished.remove(place)
-        if change.aspects.contains(.entry), let key = change.key, device.isLogged(.inode(key)) {
-            tracker.freshDeletions.insert(key)
-            // Of what item it was the file may not be written down yet.
-            tracker.vanished.insert(place)
-            lookAtMoved(key, deletedAt: place)
-            wakeWhoWaits(forContentOf: key)
+        if change.aspects.contains(.entry), let key = change.key {
+            if device.isLogged(.inode(key)) {
+                tracker.freshDeletions.insert(key)
+                // Of what item it was the file may not be written down yet.
+                tracker.vanished.insert(place)
+                lookAtMoved(key, deletedAt: place)
+                wakeWhoWaits(forContentOf: key)
+            } else if !change.isFolder, change.mayHaveOtherNames, !isStill(key, at: place) {
+                tracker.unnamed[place, default: []].insert(key)
+            }
         }
-        if let replaced = change.replaced, device.isLogged(.inode(replaced)) { lookAtMoved(replaced, deletedAt: place) }
+        if let replaced = change.replaced {
+            if !device.isLogged(.inode(replaced)), !isExchange(change, with: replaced) {
+                tracker.unnamed[place, default: []].insert(replaced)
+            }
+            lookAtMoved(replaced, deletedAt: place)
+        }
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)
             noteLeft(old, change.key, for: place)
@@ -156,6 +176,11 @@ package final class Synchronizer<Device: EngineDevice> {
         let isOpen = change.key.map { device.hasWriter($0) } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
         tellOtherNames(of: change)
+    }
+
+    private func isExchange(_ change: LocalChange, with other: InodeKey) -> Bool {
+        guard let from = change.movedFrom else { return false }
+        return isStill(other, at: LocalPlace(folder: from.parent, name: from.name))
     }
 
     func tellOtherNames(of change: LocalChange) {
@@ -185,7 +210,11 @@ package final class Synchronizer<Device: EngineDevice> {
         if let edited = tracker.editedAt[old] { tracker.editedAt[place] = edited }
         tracker.aspects[old, default: []].formUnion(.entry)
         tracker.vanished.insert(old)
-        if let key { tracker.moves[key] = place }
+        if let key {
+            tracker.moves[key] = place
+            // It has not lost that name, but exchanged it.
+            tracker.unnamed[old]?.remove(key)
+        }
         handle(.changed(old, isOpen: false))
         lookBeside(old)
     }

@@ -19,6 +19,8 @@ package struct LocalState: Hashable, Sendable {
     /// The true permission bits, 0o777 at most, also where the inode keeps more (`InodeMode`).
     package var mode: UInt16
     package var linkCount: UInt64
+    /// It is one of several names of a file or symlink: each is an item of its own.
+    package var hasOtherNames: Bool { linkCount > 1 && (kind == .file || kind == .symlink) }
     package var placeholder: Placeholder?
     /// False: it has no attributes that are sent, as nearly all have none. Nobody need ask for them.
     package var mayHaveAttributes: Bool
@@ -106,6 +108,17 @@ package struct LocalEvidence: Hashable, Sendable {
             modified: state.modified,
             changed: state.facts?.fingerprint ?? state.changed,
             isDataless: state.facts.map { $0.datalessElements > 0 } ?? state.isDataless
+        )
+    }
+
+    /// The same, but that the next scan looks at the file whatever has become of it: by its times alone it does not show.
+    package var untrusted: LocalEvidence {
+        LocalEvidence(
+            key: key,
+            size: size,
+            modified: modified,
+            changed: Timestamp(nanoseconds: 0),
+            isDataless: isDataless
         )
     }
 }
