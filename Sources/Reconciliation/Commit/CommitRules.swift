@@ -80,7 +80,8 @@ package struct CommitRules<View: CommitView> {
     // MARK: Places and attributes
 
     private func move(_ id: ItemID, to place: Place) throws(View.Failure) -> CommitDecision {
-        guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        guard var item = try view.item(id) else { return .answer(.noSuchItem) }
+        guard !item.isDeleted else { return .answer(.superseded(item)) }
         guard item.place != place else { return .answer(.committed(item)) }
         if let refusal = try refusal(of: place, for: item) { return .answer(refusal) }
         item.place = place
@@ -95,7 +96,8 @@ package struct CommitRules<View: CommitView> {
         _ extended: [[UInt8]: [UInt8]]?,
         since former: ItemAttributes?
     ) throws(View.Failure) -> CommitDecision {
-        guard var item = try view.item(id), !item.isDeleted else { return .answer(.noSuchItem) }
+        guard var item = try view.item(id) else { return .answer(.noSuchItem) }
+        guard !item.isDeleted else { return .answer(.superseded(item)) }
         let before = item.attributes
         if let modified { item.attributes.modified = modified }
         if let mode { item.attributes.mode = mode & 0o777 }

@@ -83,9 +83,10 @@ package enum OperationOutcome: Hashable, Sendable {
     case notEmpty
     /// The move would put a folder into itself.
     case cycle
-    /// The item is not known, or deleted where that matters.
+    /// The item is not known, or an announcement or a version is of one that is deleted.
     case noSuchItem
-    /// The deletion was based on an older revision, or there is a conflict version that its author did not know: the edit survives. Carries the item as it is.
+    /// The deletion was based on an older revision, or there is a conflict version that its author did not know: the edit survives. Or what was
+    /// to get another name or attributes is deleted. Carries the item as it is.
     case superseded(RemoteItem)
     /// The account's quota is used up: nothing was committed.
     case quotaExceeded

@@ -176,6 +176,27 @@ import UbiquityModel
         #expect(world.violation == nil)
     }
 
+    @Test func `who moves or marks what others have deleted is told that, and not that there never was such an item`()
+        throws
+    {
+        var world = CommitWorld()
+        let folder = try world.folder("f")
+        let (file, base) = try world.file("a", in: folder)
+        _ = world.commit(file, .delete(base: base))
+        _ = world.commit(folder, .delete(base: nil))
+        for item in [file, folder] {
+            let deleted = try #require(world.items[item])
+            #expect(deleted.isDeleted)
+            #expect(world.commit(item, .move(to: try place("b"))) == .superseded(deleted))
+            #expect(
+                world.commit(item, .setAttributes(modified: nil, mode: 0o600, extended: nil)) == .superseded(deleted)
+            )
+            #expect(world.items[item] == deleted)
+        }
+        #expect(world.commit(world.fresh(), .move(to: try place("b"))) == .noSuchItem)
+        #expect(world.violation == nil)
+    }
+
     @Test func `create of a known item answers with it, completes it, or edits it`() throws {
         var world = CommitWorld()
         let folder = try world.folder("f")
