@@ -75,6 +75,22 @@ import UbiquityModel
         #expect(populator.takeMade().count == folders.count * 7)
     }
 
+    /// Its former inode had become a package, on a disk that failed: it went on showing what the cloud has in the folder.
+    @Test func `a folder that comes back as another inode shows its items in that one only`() throws {
+        let path = "/var/tmp/ubiquity-test-\(RevisionID.random())"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let replica = try Replica(directory: path)
+        let populator = populator(replica)
+        let folder = ItemID(high: 7, low: 1)
+        let former = InodeKey(tag: 1, words: (2, 0, 0))
+        let key = InodeKey(tag: 1, words: (3, 0, 0))
+        populator.folderAppeared(former, folder)
+        populator.folderAppeared(key, folder)
+        #expect(populator.item(of: former) == nil)
+        #expect(populator.item(of: key) == folder)
+        #expect(populator.key(of: folder) == key)
+    }
+
     /// `mv d was; mkdir d`, with the row written between two steps of the second lookup: the folder came back under its old name.
     @Test func `what was renamed at once does not come back while its row is written`() throws {
         let path = "/var/tmp/ubiquity-test-\(RevisionID.random())"

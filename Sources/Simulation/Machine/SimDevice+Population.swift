@@ -40,6 +40,12 @@ extension SimDevice {
     /// Whether a program that removes the folder is told that it is not empty.
     func hasEntries(_ folder: InodeKey) -> Bool { !entries(of: folder).isEmpty }
 
+    /// Whether the cloud alone has a name in the folder that differs from this one in case only.
+    func hasTwinInCloud(of place: LocalPlace) -> Bool {
+        let folded = place.name.folded
+        return entries(of: place.folder).contains { $0.place.name != place.name && $0.place.name.folded == folded }
+    }
+
     // MARK: Looking up
 
     /// A program asks for a name.
@@ -89,11 +95,17 @@ extension SimDevice {
 
     func recordMade() {
         guard !made.isEmpty, !isDead else { return }
-        let rows = made.map { SyncedItem($0.remote, local: LocalEvidence($0.state)) }
+        let isHeard = synchronizer.core.connection == .live
+        let rows = made.map { one in
+            let evidence = LocalEvidence(one.state)
+            return SyncedItem(one.remote, local: isHeard ? evidence : evidence.untrusted)
+        }
         guard (try? canWrite()) != nil else { return later(500_000...1_000_000) { $0.recordMade() } }
-        machine.database.noteUnpopulated(made.filter { $0.state.kind == .folder }.map(\.remote.id))
+        let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
+        machine.database.noteUnpopulated(folders)
         machine.database.apply(SyncedChanges(upserts: rows))
         made = []
+        synchronizer.foldersMade(folders)
         if !machine.database.differing(after: nil, limit: 1).isEmpty { synchronizer.handle(.remoteChanged) }
     }
 
@@ -107,6 +119,7 @@ extension SimDevice {
     /// What the engine puts there.
     func noteUnpopulated(_ remote: RemoteItem, _ number: UInt64) {
         guard remote.content == .folder, machine.database.unpopulated.contains(remote.id) else { return }
+        forgetUnpopulated([remote.id])
         unpopulated[SimDisk.key(number)] = remote.id
     }
 
@@ -144,10 +157,11 @@ extension SimDevice {
             if let old = machine.database.remote[item.id], !old.isDeleted {
                 guard old.position < item.position else { continue }
                 if let key = unpopulatedKey(of: old.place.parent), isKnown(key) {
+                    let count = made.count
                     populate(LocalPlace(folder: key, name: old.place.name))
-                    continue
+                    if made.count > count { continue }
                 }
-                if old.place == item.place { continue }
+                if old.place == item.place, old.isAnnounced == item.isAnnounced { continue }
             }
             if !item.isDeleted, unpopulatedKey(of: item.place.parent) != nil { arriving.append(item) }
         }

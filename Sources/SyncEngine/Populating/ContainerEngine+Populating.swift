@@ -15,11 +15,18 @@ extension ContainerEngine {
         while populator.hasMade {
             let made = populator.takeMade()
             var changes = SyncedChanges()
-            changes.upserts = made.map { SyncedItem($0.remote, local: LocalEvidence($0.state)) }
+            // What a program does to it in the same tick of the clock does not show in its times, and while there is no connection the driver's
+            // word of that may be lost with this process before it is looked at.
+            let isHeard = core.connection == .live
+            changes.upserts = made.map { one in
+                let evidence = LocalEvidence(one.state)
+                return SyncedItem(one.remote, local: isHeard ? evidence : evidence.untrusted)
+            }
             let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
             do {
                 try replica.database.apply(changes, unpopulated: folders)
                 populator.recorded(made)
+                synchronizer.foldersMade(folders)
                 for one in made { tracker.ignoring.noteName(one.place.name, in: one.place.folder) }
                 if try !replica.database.differing(limit: 1).isEmpty { handle(.remoteChanged) }
             } catch {
@@ -147,13 +154,14 @@ extension ContainerEngine {
             let old = try replica.database.remote(item.id)
             if let old, !old.isDeleted {
                 guard old.position < item.position else { continue }
-                if let key = populator.key(of: old.place.parent), mount?.knows(key) ?? false {
-                    if (try? populator.populate(key, old.place.name)) == true {
-                        appeared.append(LocalPlace(folder: key, name: old.place.name))
-                    }
+                if let key = populator.key(of: old.place.parent), mount?.knows(key) ?? false,
+                    (try? populator.populate(key, old.place.name)) == true
+                {
+                    appeared.append(LocalPlace(folder: key, name: old.place.name))
                     continue
                 }
-                if old.place == item.place { continue }
+                // An announcement claims no name; with its content it does, whatever else has that here.
+                if old.place == item.place, old.isAnnounced == item.isAnnounced { continue }
             }
             if !item.isDeleted, populator.key(of: item.place.parent) != nil { arriving.append(item) }
         }

@@ -76,6 +76,8 @@ final class Populator: Sendable {
     /// An unpopulated folder's inode is here.
     func folderAppeared(_ key: InodeKey, _ id: ItemID) {
         state.withLock { state in
+            // What its inode was before may be a package by now, and shows nothing of the cloud's any more.
+            if let former = state.keys[id] { state.folders[former] = nil }
             state.folders[key] = id
             state.keys[id] = key
         }
