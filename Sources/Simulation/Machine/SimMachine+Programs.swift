@@ -120,14 +120,14 @@ extension SimMachine {
     }
 
     /// Whether a new name is refused, as the driver does it: one that differs in case only is there.
-    private func hasTwin(_ place: LocalPlace, besides number: UInt64? = nil) -> Bool {
+    /// - Parameter leaving: a name of the folder that goes when this one comes.
+    private func hasTwin(_ place: LocalPlace, leaving: Name? = nil) -> Bool {
         guard world.settings.isCaseInsensitive, disk.entry(place) == nil else { return false }
         let folded = place.name.folded
-        let isHere = disk[SimDisk.number(place.folder)]?.entries.contains {
-            $0.value != number && $0.key.folded == folded
-        }
-        if isHere ?? false { world.count(.twinsRefused) }
-        return isHere ?? false
+        let isHere = disk[SimDisk.number(place.folder)]?.entries.keys.contains { $0 != leaving && $0.folded == folded }
+        let isThere = isHere ?? false || device?.hasTwinInCloud(of: place) ?? false
+        if isThere { world.count(.twinsRefused) }
+        return isThere
     }
 
     func shown(_ place: LocalPlace) -> String {
@@ -359,7 +359,7 @@ extension SimMachine {
         let to = somePlace()
         guard to != item.place, disk.entry(to) != item.number, !isInside(to.folder, item.number) else { return }
         // Its own old name makes room for the new one.
-        guard !hasTwin(to, besides: item.place.folder == to.folder ? item.number : nil) else { return }
+        guard !hasTwin(to, leaving: item.place.folder == to.folder ? item.place.name : nil) else { return }
         if let other = disk.entry(to) {
             // A folder replaces an empty folder, anything else no folder.
             guard disk[item.number]?.kind != .folder, disk[other]?.kind != .folder else { return }
@@ -415,7 +415,8 @@ extension SimMachine {
         // Perhaps together with the move before, between one look and the next.
         soon(300...3_000, looks: chance.below(5) - 1) { machine in
             guard machine.device === device, machine.disk.entry(from) == number, machine.disk.entry(to) == nil,
-                machine.disk[SimDisk.number(to.folder)] != nil
+                machine.disk[SimDisk.number(to.folder)] != nil,
+                !machine.hasTwin(to, leaving: from.folder == to.folder ? from.name : nil)
             else { return }
             machine.world.note("\(machine.name) moves on to \(machine.shown(to))")
             machine.replace(to, by: from, number, device)

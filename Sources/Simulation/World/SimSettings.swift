@@ -135,7 +135,7 @@ package struct SimSettings: Sendable {
     private static let seldom: [SimFault] = [.packages, .cases, .serverBackups]
 
     private static let neverAlone: Set<SimFault> = [
-        .packages, .cases, .serverBackups, .races, .links, .noSync, .hardLinks, .databases,
+        .packages, .serverBackups, .noSync, .databases,
     ]
 
     /// The same, and of what is seldom what the seed draws. Whoever plays a seed again with other settings names that himself.
