@@ -35,6 +35,9 @@ extension MountTests {
                     for device in [here, there] {
                         let found = try Tree("\(device.mountPoint)/\(name)").withoutTimes
                         let wrong = Set(found.keys).union(expected.keys).filter { found[$0] != expected[$0] }.sorted()
+                            .map {
+                                "\($0): \(String(describing: found[$0])), and not \(String(describing: expected[$0]))"
+                            }
                         #expect(wrong == [], "on \(device.name), again with UBIQUITY_TEST_SEED=\(seed)")
                     }
                     #expect(try a.conflicts() == [], "again with UBIQUITY_TEST_SEED=\(seed)")
@@ -59,6 +62,7 @@ private struct DiskHistory {
     private enum Step: CaseIterable {
         case rename, renameAgain, renameAndMakeFolder, swap, makeFolder, removeFolder, removeTree
         case create, truncate, append, saveSafely, remove, read, list, setMode
+        case link, linkAgain, makeSymlink, replaceSymlink, renewFolder, renewFile
     }
 
     private static let names = ["a", "b", "c", "d", "e.txt", "f"]
@@ -140,6 +144,21 @@ private struct DiskHistory {
             case .remove: try called(unlink(one))
             case .read: return Tree.digest(of: try Files.read(one))
             case .list: return try Files.names(in: one).sorted().joined(separator: " ")
+            case .link, .linkAgain: try called(Glibc.link(one, other))
+            case .makeSymlink: try called(symlink("target-\(bytes.count)", one))
+            case .replaceSymlink:
+                try called(symlink("target-\(bytes.count)", one + ".link"))
+                try rename(one + ".link", one)
+            case .renewFolder:
+                // What lies in it goes into a new one, which gets its name.
+                try Files.makeFolder(one + ".new")
+                for name in try Files.names(in: one) { try rename("\(one)/\(name)", "\(one).new/\(name)") }
+                try called(rmdir(one))
+                try rename(one + ".new", one)
+            case .renewFile:
+                // As logs are.
+                try rename(one, one + ".1")
+                try Files.write(bytes, to: one)
             case .setMode: try called(chmod(one, bytes.count % 2 == 0 ? 0o755 : 0o700))
             }
             return "done"

@@ -1057,32 +1057,6 @@ extension Story {
         Story(seed: 985_000_006_621, steps: [11, 16, 19, 26], moreFaults: [.links, .population]),
         // What a disk has forgotten to have announced was never taken back from such a folder.
         Story(seed: 985_000_007_952, steps: [7, 28, 29, 33, 40], moreFaults: [.claims, .links, .population]),
-        // One device alone, the network sound: as on an ordinary disk. Two files changed names, and one was removed before the other one was
-        // sent: that it had been removed was forgotten with what it had been, and it came back.
-        Story(seed: 67, steps: [0, 2, 4, 11, 19], faults: [.alone]),
-        Story(seed: 308, steps: [0, 4, 5, 6, 15, 17, 18, 19, 20, 23, 24, 26, 27], faults: [.alone]),
-        // What had just taken an item's name was removed before that was written down.
-        Story(seed: 996, steps: [1, 2, 7, 8, 10, 11, 12, 13, 14, 18, 19, 20, 22], faults: [.alone]),
-        // A folder was removed after one in it had been moved out: where that had still to be done, the folder was kept.
-        Story(
-            seed: 107,
-            steps: [2, 3, 5, 9, 11, 12, 13, 14, 15, 18, 20, 21, 22, 23, 26, 27, 29, 31, 32, 33, 34, 36],
-            faults: [.alone]
-        ),
-        // What took a name that another one had left got a second one, since the other's leaving was not told yet.
-        Story(seed: 2_175, steps: [1, 2, 4, 5, 12, 15, 17, 18, 20], faults: [.alone]),
-        Story(seed: 2_806, steps: [7, 8, 9, 11, 16, 17, 19, 22, 23, 25, 28], faults: [.alone]),
-        // A file went on as another item, and where it had gone was forgotten before its own one had been told of.
-        Story(seed: 3_916, steps: [0, 2, 6, 10, 11, 12, 13, 14], faults: [.alone]),
-        // A folder was removed with what had changed its name in it, and came back.
-        Story(seed: 2_614, steps: [0, 2, 3, 6, 7, 9, 10, 11, 13, 14, 18, 19, 20, 21, 23, 25], faults: [.alone]),
-        // A folder was removed right after something had been done in it: what of that was not told yet kept the folder, which came back.
-        Story(
-            seed: 1_100_000_198_406,
-            steps: [1, 2, 4, 5, 6, 9, 11, 12, 13, 15, 16, 17, 18, 20, 21, 22, 23, 24],
-            moreFaults: [.alone]
-        ),
-        Story(seed: 1_100_000_213_441, steps: [9, 10, 12, 14, 15, 17, 18, 19, 20, 25, 26], moreFaults: [.alone]),
         // A device had announced rules and came back as another one, from a backup: what was new beside them waited for them for ever, since
         // nobody removed what the device had been.
         Story(
