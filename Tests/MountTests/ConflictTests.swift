@@ -42,6 +42,36 @@ extension MountTests {
             (try? device.names(".versions/" + item).filter { $0.contains(" conflict") }) ?? []
         }
 
+        /// The server said of what was deleted that there was no such item, from which a device concluded that it had been restored from a backup.
+        @Test
+        func
+            `what is removed and renamed in the same moment is gone or renamed everywhere, and nothing else comes of it`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("for i in $(seq 40); do echo $i > f$i; mkdir d$i; done; printf kept > other")
+                try settle(a, b)
+                let script = """
+                    (cd '\(a.mountPoint)'; for i in $(seq 40); do rm f$i; rmdir d$i; done) 2>/dev/null &
+                    (cd '\(b.mountPoint)'; for i in $(seq 40); do mv f$i g$i; chmod 700 d$i; done) 2>/dev/null &
+                    wait
+                    """
+                _ = try a.shell(script)
+                try settle(a, b)
+                try settle(a, b)
+                let names = try Set(a.names())
+                #expect(try Tree(a.mountPoint).entries == Tree(b.mountPoint).entries)
+                #expect(try a.text("other") == "kept")
+                let known = (1...40).flatMap { ["f\($0)", "g\($0)", "d\($0)"] } + ["other"]
+                #expect(names.isSubset(of: known), "second names: \(names.subtracting(known))")
+                #expect((1...40).allSatisfy { !names.contains("f\($0)") || !names.contains("g\($0)") })
+                for device in [a, b] {
+                    #expect(!(try Files.text(device.home + "/service.log").contains("comparing everything")))
+                }
+            }
+        }
+
         @Test func `of two targets that a link is given at once, none is lost`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()
