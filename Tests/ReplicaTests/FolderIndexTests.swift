@@ -22,6 +22,21 @@ import UbiquityModel
         #expect(!index.contains(try key(3)))
     }
 
+    @Test func `what was found before a program moved the folder counts no more`() throws {
+        let index = FolderIndex(root: try key(0))
+        let (a, b) = (
+            LocalPlace(folder: try key(0), name: try name("a")), LocalPlace(folder: try key(0), name: try name("b"))
+        )
+        #expect(index.note(try key(1), at: a, unlessMovedFrom: nil))
+        #expect(!index.note(try key(1), at: b, unlessMovedFrom: nil))
+        index.move(try key(1), parent: b.folder, name: b.name)
+        #expect(!index.note(try key(1), at: nil, unlessMovedFrom: a))
+        #expect(!index.note(try key(1), at: a, unlessMovedFrom: a))
+        #expect(index.path(of: try key(1)) == ItemPath([b.name]))
+        #expect(index.note(try key(1), at: nil, unlessMovedFrom: b))
+        #expect(!index.contains(try key(1)))
+    }
+
     @Test func `a circle has no path`() throws {
         let index = FolderIndex(root: try key(0))
         index.insert(try key(1), parent: try key(2), name: try name("a"))

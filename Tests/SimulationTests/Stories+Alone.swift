@@ -137,5 +137,22 @@ extension Story {
             ],
             moreFaults: [.databases, .packages, .population, .races]
         ),
+        // A folder was moved between two looks of the engine at where it is, which then took it for gone: nothing in it was looked at any
+        // more.
+        Story(
+            seed: 1_800_000_026_284,
+            steps: [2, 5, 7, 8, 12, 14, 15, 20, 22, 29, 30, 46, 50],
+            moreFaults: [.lateWords, .packages, .races]
+        ),
+        // One of a file's names was moved and saved anew, and another of its names was taken for where the item had gone: it was in two
+        // places for ever.
+        Story(
+            seed: 1_800_000_046_746,
+            steps: [
+                0, 1, 3, 5, 6, 7, 10, 11, 13, 14, 15, 18, 20, 22, 23, 26, 27, 28, 29, 30, 31, 41, 42, 43, 46, 48, 49,
+                50, 52, 53, 54, 57, 58, 59, 64,
+            ],
+            moreFaults: [.hardLinks, .lateWords, .links, .races]
+        ),
     ]
 }

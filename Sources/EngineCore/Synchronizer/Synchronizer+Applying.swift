@@ -508,9 +508,8 @@ extension Synchronizer {
 
     func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
         if state.kind == .folder {
-            if isStill(state.key, at: place) {
-                device.folders.insert(state.key, parent: place.folder, name: place.name)
-            }
+            let known = device.place(ofFolder: state.key)
+            if isStill(state.key, at: place) { device.folders.note(state.key, at: place, unlessMovedFrom: known) }
             pass.localFolders[remote.id] = state.key
             tracker.madeFolders[state.key] = remote.id
         }

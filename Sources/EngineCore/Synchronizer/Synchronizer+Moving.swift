@@ -79,8 +79,9 @@ extension Synchronizer {
         guard let state = result.state else { return }
         noteOtherContent(at: found.place)
         if state.kind == .folder { noteLeftUnread(state.key, from: found.place.folder) }
-        if state.kind == .folder || state.kind == .package, isStill(state.key, at: place) {
-            device.folders.move(state.key, parent: folder, name: target.name)
+        if state.kind == .folder || state.kind == .package {
+            let known = device.place(ofFolder: state.key)
+            if isStill(state.key, at: place) { device.folders.note(state.key, at: place, unlessMovedFrom: known) }
         }
         // Attributes that were set just before were, or will be, reported under the old name. (Of a folder all are compared but the time, which
         // is another one wherever something was put into it.)

@@ -206,7 +206,7 @@ extension Synchronizer {
         if known == nil {
             device.folders.add(key, parent: place.folder, name: place.name)
         } else if known != place, (try? device.observe(place))??.key == key {
-            device.folders.insert(key, parent: place.folder, name: place.name)
+            device.folders.note(key, at: place, unlessMovedFrom: known)
         }
     }
 
@@ -214,7 +214,8 @@ extension Synchronizer {
     private func hasGone(_ key: InodeKey) -> Bool {
         guard let place = device.place(ofFolder: key) else { return false }
         do { guard try device.observe(place)?.key != key else { return false } } catch { return false }
-        device.folders.remove(key)
+        // Or has moved it in this very moment.
+        guard device.folders.note(key, at: nil, unlessMovedFrom: place) else { return false }
         markScanned(place)
         return true
     }

@@ -38,6 +38,21 @@ package final class FolderIndex: Sendable {
     /// A folder is gone. What was below it has no path from now on.
     package func remove(_ key: InodeKey) { entries.withLock { _ = $0.removeValue(forKey: key) } }
 
+    /// Says where a folder was found to be, or that it is nowhere, unless the driver has said something else since it was asked.
+    /// - Parameters:
+    ///   - former: where it was before it was looked for; `nil` if that was not known.
+    ///   - place: `nil`: it is gone.
+    /// - Returns: false if what has been said since stays.
+    @discardableResult
+    package func note(_ key: InodeKey, at place: LocalPlace?, unlessMovedFrom former: LocalPlace?) -> Bool {
+        guard key != root else { return false }
+        return entries.withLock { entries in
+            guard entries[key] == former.map({ Entry(parent: $0.folder, name: $0.name) }) else { return false }
+            entries[key] = place.map { Entry(parent: $0.folder, name: $0.name) }
+            return true
+        }
+    }
+
     package func contains(_ key: InodeKey) -> Bool { key == root || entries.withLock { $0[key] != nil } }
 
     /// Where a folder is; `nil` for the root and for folders that are not known.
