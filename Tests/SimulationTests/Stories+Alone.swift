@@ -154,5 +154,38 @@ extension Story {
             ],
             moreFaults: [.hardLinks, .lateWords, .links, .races]
         ),
+        // A folder was renewed: what was in it was moved into a new one, which got its name. None of the three could be told first.
+        Story(
+            seed: 1_600_000_154_226,
+            steps: [
+                3, 5, 7, 8, 10, 12, 16, 18, 21, 22, 23, 24, 25, 26, 27, 28, 33, 35, 39, 40, 44, 45, 46, 50, 51, 52, 53,
+                55, 56, 57, 58, 59, 60, 61, 62, 66, 68, 73, 74, 75, 79, 80, 81, 83, 84, 86, 88, 89, 90, 91, 92, 93, 94,
+            ],
+            moreFaults: [.claims, .packages]
+        ),
+        // Two files were exchanged and back: the server put one back under a name that nobody had given it, and that came here.
+        Story(
+            seed: 33_278,
+            steps: [0, 1, 2, 4, 5, 6, 7],
+            faults: [.alone, .links, .races, .hardLinks, .population, .lateWords, .claims, .cases]
+        ),
+        // A name was used anew while a claim kept its former owner from being looked at.
+        Story(
+            seed: 43_552,
+            steps: [
+                0, 1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 21, 22, 23, 24, 26, 28, 29, 31, 33, 35, 36, 37,
+                38, 39, 42, 43, 44, 45, 46, 49, 50,
+            ],
+            faults: [.alone, .links, .races, .hardLinks, .population, .lateWords, .claims, .cases]
+        ),
+        // What stayed in the cloud, since its folder had left it, went on waiting when the folder was there again.
+        Story(
+            seed: 1_600_000_142_716,
+            steps: [
+                0, 3, 4, 5, 6, 7, 8, 9, 11, 13, 15, 17, 18, 19, 20, 21, 23, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36,
+                37, 38, 39, 40, 42, 43, 44, 45, 48, 49, 50, 54, 55, 57, 58, 59, 60, 61,
+            ],
+            moreFaults: [.noSync, .population, .races]
+        ),
     ]
 }
