@@ -54,6 +54,20 @@ import UbiquityControl
         #expect(!process.isAlive)
     }
 
+    @Test func `a process has ended with its last thread, not with its first`() throws {
+        let program = """
+            import ctypes, threading, time
+            threading.Thread(target=time.sleep, args=(100,)).start()
+            ctypes.CDLL(None).pthread_exit(None)
+            """
+        let command = try Command(["python3", "-c", program])
+        let process = try #require(ProcessIdentity(pid: command.pid))
+        try eventually("its first thread has ended") { !process.isAlive }
+        #expect(!process.waitForEnd(within: .zero))
+        command.kill()
+        #expect(process.waitForEnd(within: .seconds(10)))
+    }
+
     @Test func `the ancestry begins with the process itself`() {
         let ancestry = PartyLookup().ancestry(of: getpid())
         #expect(ancestry.prefix(2) == [getpid(), getppid()])

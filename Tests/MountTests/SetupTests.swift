@@ -183,6 +183,32 @@ extension MountTests {
             }
         }
 
+        @Test func `up does not rely on a service that is dying`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("kept", to: "a.txt")
+                try a.killService()
+                // Killed, it still takes connections until its last thread is gone, and never answers.
+                let program = """
+                    import os, socket
+                    os.chdir(os.environ["UBIQUITY_HOME"])
+                    listener = socket.socket(socket.AF_UNIX)
+                    listener.bind("dying")
+                    listener.listen()
+                    os.rename("dying", "socket")
+                    listener.accept()[0].recv(1)
+                    """
+                let socket = a.home + "/socket"
+                let before = try Files.status(socket).st_ino
+                let dying = try site.start(["python3", "-c", program], environment: a.environment)
+                try eventually("it listens") { try Files.status(socket).st_ino != before }
+                try a.up()
+                #expect(try dying.wait().isSuccess)
+                #expect(try a.text("a.txt") == "kept")
+            }
+        }
+
         @Test func `the embedded server keeps its address over a restart`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

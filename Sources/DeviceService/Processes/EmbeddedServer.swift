@@ -38,10 +38,11 @@ package enum EmbeddedServer {
     package static func exists(_ home: HomeDirectories) -> Bool { access(home.server, F_OK) == 0 }
 
     private static func running(_ home: HomeDirectories) throws(ControlError) -> String? {
-        guard let record = try StateFile.read(Record.self, from: home.serverRecord), record.process.isAlive else {
-            return nil
-        }
-        return record.url
+        guard let record = try StateFile.read(Record.self, from: home.serverRecord) else { return nil }
+        if record.process.isAlive { return record.url }
+        // What has just been killed may have the port and the catalogue for another moment.
+        _ = record.process.waitForEnd(within: .seconds(10))
+        return nil
     }
 
     /// Called by the server itself, before it says that it is ready.

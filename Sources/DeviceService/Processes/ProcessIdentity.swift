@@ -21,6 +21,7 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
 
     package static func own() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
 
+    /// Whether its first thread is there; the others may outlive it by what their end takes.
     package var isAlive: Bool {
         guard let fields = ProcessTable.fields(of: pid) else { return false }
         return fields.started == started && !fields.hasEnded
@@ -29,17 +30,15 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
     /// Sends a signal to this very process, and waits for its end. `false` if it is still there at the time limit.
     package func end(with signal: Int32, within limit: Duration) -> Bool {
         withDescriptor { descriptor in
-            guard isAlive else { return true }
-            _ = clinux_process_signal(descriptor, signal)
+            if isAlive { _ = clinux_process_signal(descriptor, signal) }
             return clinux_wait_readable(descriptor, Int32(clamping: limit.components.seconds * 1000)) > 0
         } ?? true
     }
 
-    /// Waits for its end. `false` if it is still there at the time limit.
+    /// Waits for its end: that of its last thread, for until then it has its sockets, locks and mounts, although its first one may already be
+    /// what the table calls a zombie. `false` if it is still there at the time limit.
     package func waitForEnd(within limit: Duration) -> Bool {
-        withDescriptor { descriptor in
-            !isAlive || clinux_wait_readable(descriptor, Int32(clamping: limit.components.seconds * 1000)) > 0
-        } ?? true
+        withDescriptor { clinux_wait_readable($0, Int32(clamping: limit.components.seconds * 1000)) > 0 } ?? true
     }
 
     /// `nil` if the process is gone.
@@ -47,6 +46,8 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
         let descriptor = clinux_process_open(pid)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
+        // The number may have become another one's before it was opened, but not since.
+        guard ProcessTable.fields(of: pid)?.started == started else { return nil }
         return body(descriptor)
     }
 }

@@ -167,7 +167,7 @@ extension ItemTracker {
         else { return }
         row.local = LocalEvidence(found.state)
         // It still waits.
-        row.local?.changed = Timestamp(nanoseconds: 0)
+        row.local = row.local?.untrusted
         pass.setRow(row)
     }
 
@@ -352,9 +352,9 @@ extension ItemTracker {
         var row = SyncedItem(remote, local: LocalEvidence(found.state))
         if found.attributes.extended != remote.attributes.extended {
             if found.attributes.extended.isEmpty { row.attributes.extended = [:] }
-            row.local?.changed = Timestamp(nanoseconds: 0)
+            row.local = row.local?.untrusted
         } else if found.attributes.mode != remote.attributes.mode {
-            row.local?.changed = Timestamp(nanoseconds: 0)
+            row.local = row.local?.untrusted
         }
         return row
     }

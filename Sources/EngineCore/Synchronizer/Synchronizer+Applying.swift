@@ -322,7 +322,7 @@ extension Synchronizer {
         // A restored server knows nothing of it, but others have it: it comes back as the item that it was.
         row.place.name = place.name
         row.local = LocalEvidence(state)
-        row.local?.changed = Timestamp(nanoseconds: 0)
+        row.local = row.local?.untrusted
         pass.setRow(row)
     }
 

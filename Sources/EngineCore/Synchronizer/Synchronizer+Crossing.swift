@@ -10,6 +10,7 @@ extension Synchronizer {
     /// since one of them is long being read, it leaves its name alone, for one that it could keep.
     func steppingAside(_ sends: [PlannedSend]) -> [PlannedSend] {
         guard !crossings.isEmpty else { return sends }
+        noteNamedLater(sends)
         var first: [PlannedSend] = []
         var rest: [PlannedSend] = []
         var last: [PlannedSend] = []
@@ -39,7 +40,7 @@ extension Synchronizer {
         let target = Place(parent: found.parent, name: found.place.name)
         for action in send.actions {
             switch action {
-            case .create where isNamedLater(send.candidate): return (.create, [.move(target)])
+            case .create where send.candidate.isNamedLater: return (.create, [.move(target)])
             case .move(let place):
                 // Where it is, unless that folder waits for it to get out.
                 var parent = send.candidate.remote?.place.parent ?? place.parent
@@ -55,9 +56,17 @@ extension Synchronizer {
         return nil
     }
 
-    /// A new folder whose name is that of one which is deleted, and not empty there before something of it is in the new one.
-    func isNamedLater(_ candidate: Candidate) -> Bool {
-        candidate.remote == nil && candidate.found?.state.kind == .folder && crossings[candidate.id, default: 0] > 1
+    /// New folders whose names are those of deleted ones, which are not empty there before something of them is in the new ones. All of it is one
+    /// commit, or such a folder would keep the name between if this device never came back.
+    private func noteNamedLater(_ sends: [PlannedSend]) {
+        let deleted = Set(sends.lazy.filter(isDeletion).map(\.candidate.id))
+        guard !deleted.isEmpty else { return }
+        for send in sends {
+            guard let holder = nameHolders[send.candidate.id], deleted.contains(holder) else { continue }
+            send.candidate.isNamedLater =
+                send.candidate.remote == nil && send.candidate.found?.state.kind == .folder
+                && crossings[send.candidate.id, default: 0] > 1
+        }
     }
 
     // MARK: When the cloud has answered
@@ -92,6 +101,7 @@ extension Synchronizer {
             {
                 // What lies in that one there may have been moved into this one here.
                 crossings[candidate.id, default: 0] += 1
+                nameHolders[candidate.id] = rival
                 wake([rival] + (try device.remoteChildren(of: rival).prefix(Self.wokenChildren).map(\.id)))
             }
             candidate.verdict = .again
@@ -105,7 +115,7 @@ extension Synchronizer {
         } else if let known = try device.remote(rival), !known.isDeleted,
             try candidate.synced != nil || device.synced(rival) != nil
         {
-            crossings[candidate.id] = nil
+            noteUncrossed(candidate.id)
             candidate.applies = [.aside]
         } else {
             // The feed is about to say who it is: then they can be compared.
@@ -171,7 +181,7 @@ extension Synchronizer {
             wake([folder])
             return attempts > 5 ? .later(.milliseconds(20 * attempts)) : .again
         }
-        crossings[candidate.id] = nil
+        noteUncrossed(candidate.id)
         tracker.refusedMoves.insert(candidate.id)
         return .again
     }
@@ -200,6 +210,7 @@ extension Synchronizer {
         return try device.observe(LocalPlace(folder: folder, name: row.place.name)) == nil
     }
 
+    /// Whether it bears the name that an item has while it makes room for another one.
     private func isBetween(_ row: SyncedItem, _ pass: Pass) throws -> Bool {
         let place = try pass.candidates[row.id]?.found?.place ?? tracker.localPlace(of: row)
         return place.map { TransitionalName.matches($0.name) } ?? false
@@ -234,13 +245,18 @@ extension Synchronizer {
         return place != known
     }
 
+    private func noteUncrossed(_ item: ItemID) {
+        crossings[item] = nil
+        nameHolders[item] = nil
+    }
+
     /// From the name on the way it goes on at once, if not in the same commit.
     func noteName(_ name: Name, _ candidate: Candidate) {
         if TransitionalName.matches(name) {
             candidate.isOnItsWay = true
             candidate.verdict = .later(.milliseconds(50))
         } else {
-            crossings[candidate.id] = nil
+            noteUncrossed(candidate.id)
             if candidate.isOnItsWay { candidate.verdict = .sent }
             candidate.isOnItsWay = false
         }

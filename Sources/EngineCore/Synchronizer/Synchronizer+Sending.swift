@@ -164,7 +164,7 @@ extension Synchronizer {
         case .create:
             guard let found = candidate.found, let (content, manifest) = contentToSend(candidate) else { return nil }
             var place = placeToSend(found, candidate)
-            if crossings[candidate.id] != nil, candidate.remote?.isAnnounced == true || isNamedLater(candidate),
+            if crossings[candidate.id] != nil, candidate.remote?.isAnnounced == true || candidate.isNamedLater,
                 let name = nameBetween(candidate, in: place.parent, place.name)
             {
                 place.name = name
@@ -453,7 +453,7 @@ extension Synchronizer {
             forgetSentLink(candidate.id, pass)
             if case .symlink(let target) = content, found.content != .symlink(target: target) {
                 // What a program has made of it since follows.
-                row.local?.changed = Timestamp(nanoseconds: 0)
+                row.local = row.local?.untrusted
                 candidate.verdict = .again
             }
         case .move(let place):
@@ -472,7 +472,7 @@ extension Synchronizer {
         }
         // Its name or attributes may have gone ahead: what it has become is still to be told, also if this ends before that.
         if let local = candidate.local, !Planner.agrees(local.content, with: row.content) {
-            row.local?.changed = Timestamp(nanoseconds: 0)
+            row.local = row.local?.untrusted
         }
         candidate.synced = row
         pass.setRow(row)

@@ -48,6 +48,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var linkedParts = LinkedParts()
     /// How often in a row a move was refused because the name is another's that is itself on the move.
     var crossings: [ItemID: Int] = [:]
+    /// Whose names new folders were refused, which are deleted here.
+    var nameHolders: [ItemID: ItemID] = [:]
     package var isRunningPass = false
     /// Passes so far, and for each piece of work the last one that finished it; noted while `notesFinished`.
     package var passCount = 0

@@ -134,6 +134,7 @@ package struct SimSettings: Sendable {
     /// What is so slow, or makes so much of another world, that it is in few: each in one of ten, as the seed decides.
     private static let seldom: [SimFault] = [.packages, .cases, .serverBackups]
 
+    /// What one device does with these by itself is not yet in all as on an ordinary disk, or not meant to be.
     private static let neverAlone: Set<SimFault> = [
         .packages, .serverBackups, .noSync, .databases,
     ]
@@ -158,7 +159,6 @@ package struct SimSettings: Sendable {
         }
         if random.happens(5) {
             settings.moreFaults.insert(.alone)
-            // Of these it is known that they are not yet as on an ordinary disk.
             settings.moreFaults.subtract(Self.neverAlone.subtracting(moreFaults))
         }
         return settings

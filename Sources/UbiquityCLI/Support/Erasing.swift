@@ -16,10 +16,9 @@ enum Erasing {
             )
         }
         guard !table.entries.isEmpty else { return }
-        let client = try startup.ensureService().client
-        _ = try client.send(SyncRequest(timeoutSeconds: 60))
+        _ = try startup.ask(SyncRequest(timeoutSeconds: 60))
         let roots = table.entries.map { ItemArgument(typed: $0.mountPoint, path: $0.mountPoint) }
-        for outcome in try client.send(ItemStatusRequest(paths: roots)) {
+        for outcome in try startup.ask(ItemStatusRequest(paths: roots)).answer {
             if let error = outcome.error { throw error }
             let only = (outcome.value ?? []).filter { ["local-only", "waiting", "uploading"].contains($0.state) }
             guard let first = only.first else { continue }

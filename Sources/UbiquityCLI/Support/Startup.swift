@@ -31,6 +31,21 @@ struct Startup {
         return (client, serverError)
     }
 
+    /// What a service says to a request that may be made twice, and the server's error beside it.
+    ///
+    /// A service that was killed takes connections for as long as its last thread is there, and never answers: its successor is asked.
+    func ask<Request: ControlRequest>(
+        _ request: Request
+    ) throws(ControlError) -> (answer: Request.Answer, serverError: ControlError?) {
+        let (client, serverError) = try ensureService()
+        do throws(ControlError) { return (try client.send(request), serverError) } catch {
+            guard error == .serviceLost() else { throw error }
+        }
+        client.waitForEnd()
+        let (successor, error) = try ensureService()
+        return (try successor.send(request), error)
+    }
+
     /// `nil` if no service runs.
     func connect() throws(ControlError) -> ControlClientBox? {
         do throws(ControlError) { return try ControlClientBox(home) } catch {

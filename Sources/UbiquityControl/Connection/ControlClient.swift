@@ -49,7 +49,7 @@ package struct ControlClient: ~Copyable {
     ) throws(ControlError) -> Request.Answer {
         try write(try ControlCoding.encode(RequestEnvelope(request)) + [UInt8(ascii: "\n")])
         while true {
-            guard let line = try nextLine() else { throw Self.lost() }
+            guard let line = try nextLine() else { throw .serviceLost() }
             switch try ControlCoding.decode(ReplyHead.self, from: line).event {
             case .progress: progress(try ControlCoding.decode(ProgressReply.self, from: line).progress)
             case .result: return try ControlCoding.decode(ResultReply<Request.Answer>.self, from: line).result
@@ -77,20 +77,11 @@ package struct ControlClient: ~Copyable {
         }
     }
 
-    private static func lost() -> ControlError {
-        ControlError(
-            .unreachable,
-            "device service",
-            "it ended during the request",
-            remedy: "`ubiquity up DIR` starts it again"
-        )
-    }
-
     private func write(_ bytes: [UInt8]) throws(ControlError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { clinux_socket_send(socket, $0.baseAddress, $0.count, -1) }
-            guard count > 0 else { throw Self.lost() }
+            guard count > 0 else { throw .serviceLost() }
             rest = rest.dropFirst(Int(count))
         }
     }

@@ -27,6 +27,16 @@ package struct ControlError: Error, Codable, Sendable, Hashable {
         )
     }
 
+    /// The connection ended before the answer came: whether the request was carried out is not known.
+    package static func serviceLost() -> ControlError {
+        ControlError(
+            .unreachable,
+            "device service",
+            "it ended during the request",
+            remedy: "`ubiquity up DIR` starts it again"
+        )
+    }
+
     /// `ubiquity offline on` has been said.
     package static func offline(_ what: String) -> ControlError {
         ControlError(.tryAgain, what, "this device is offline", remedy: "`ubiquity offline off`")

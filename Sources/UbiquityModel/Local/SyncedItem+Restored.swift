@@ -21,7 +21,7 @@ extension SyncedItem {
         }
         guard row != self else { return nil }
         // No inode is as it was when that was agreed on.
-        row.local?.changed = Timestamp(nanoseconds: 0)
+        row.local = row.local?.untrusted
         if row.content != content { row.local?.modified = Timestamp(nanoseconds: 0) }
         return row
     }
