@@ -58,12 +58,13 @@ extension Synchronizer {
     }
 
     /// A program has moved a folder to where another item's was, as which it goes on: after a backup was restored, both are known by their names
-    /// only. What lies in it was another's.
+    /// only. Or it has become a new item there, and the answer to that was lost. What lies in it was another's.
     func lookIntoSuccessors(_ pass: Pass) {
         guard !tracker.moves.isEmpty else { return }
-        for candidate in pass.all where candidate.verdict == .done {
+        for candidate in pass.all {
             guard let state = candidate.found?.state, state.kind == .folder, tracker.moves[state.key] != nil,
-                let former = candidate.synced?.local?.key, former != state.key
+                candidate.synced?.local?.key != state.key,
+                candidate.verdict == .done || pass.syncedRow(candidate.id)?.local?.key == state.key
             else { continue }
             foldersToScan.insert(state.key)
             candidate.verdict = .again
