@@ -97,8 +97,7 @@ extension SimDevice {
         guard !made.isEmpty, !isDead else { return }
         let isHeard = synchronizer.core.connection == .live
         let rows = made.map { one in
-            let evidence = LocalEvidence(one.state)
-            return SyncedItem(one.remote, local: isHeard ? evidence : evidence.untrusted)
+            SyncedItem(one.remote, local: isHeard ? LocalEvidence(one.state) : LocalEvidence(unheard: one.state))
         }
         guard (try? canWrite()) != nil else { return later(500_000...1_000_000) { $0.recordMade() } }
         let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)

@@ -19,8 +19,7 @@ extension ContainerEngine {
             // word of that may be lost with this process before it is looked at.
             let isHeard = core.connection == .live
             changes.upserts = made.map { one in
-                let evidence = LocalEvidence(one.state)
-                return SyncedItem(one.remote, local: isHeard ? evidence : evidence.untrusted)
+                SyncedItem(one.remote, local: isHeard ? LocalEvidence(one.state) : LocalEvidence(unheard: one.state))
             }
             let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
             do {

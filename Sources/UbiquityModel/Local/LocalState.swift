@@ -111,6 +111,13 @@ package struct LocalEvidence: Hashable, Sendable {
         )
     }
 
+    /// Of what was just made here, and whose changes nobody may hear of before this process ends: one in the same tick of the clock does not show
+    /// in its times. The change time of what is whole, or a package, says that the cloud has it, and is kept.
+    package init(unheard state: LocalState) {
+        self.init(state)
+        if state.kind == .folder || state.kind == .file && state.isDataless { self = untrusted }
+    }
+
     /// The same, but that the next scan looks at the file whatever has become of it: by its times alone it does not show.
     package var untrusted: LocalEvidence {
         LocalEvidence(
