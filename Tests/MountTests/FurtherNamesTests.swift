@@ -62,6 +62,29 @@ extension MountTests {
             }
         }
 
+        /// The file that it was is at the other name still, as which others have it gone: that is no proof that the item went there.
+        @Test func `others give a saved item the name of the copy that they have removed`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("echo one > doc; ln doc doc.bak")
+                try a.sync()
+                try b.waitForText("one\n", in: "doc")
+                try b.waitForText("one\n", in: "doc.bak")
+                try a.setOffline(true)
+                try a.shell("echo mine > tmp; mv tmp doc")
+                try b.shell("rm doc.bak; mv doc doc.bak")
+                try b.sync()
+                try a.setOffline(false)
+                try a.sync()
+                try b.sync()
+                try a.sync()
+                for device in [a, b] {
+                    try #expect(device.names() == ["doc.bak"])
+                    try #expect(device.text("doc.bak") == "mine\n")
+                }
+            }
+        }
+
         @Test func `what is written in a package is told of the file's other name`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -189,24 +189,46 @@ extension MountTests {
                 try a.up()
                 try a.write("kept", to: "a.txt")
                 try a.killService()
-                // Killed, it still takes connections until its last thread is gone, and never answers.
-                let program = """
-                    import os, socket
-                    os.chdir(os.environ["UBIQUITY_HOME"])
-                    listener = socket.socket(socket.AF_UNIX)
-                    listener.bind("dying")
-                    listener.listen()
-                    os.rename("dying", "socket")
-                    listener.accept()[0].recv(1)
-                    """
-                let socket = a.home + "/socket"
-                let before = try Files.status(socket).st_ino
-                let dying = try site.start(["python3", "-c", program], environment: a.environment)
-                try eventually("it listens") { try Files.status(socket).st_ino != before }
+                let dying = try startDying(a, site)
                 try a.up()
                 #expect(try dying.wait().isSuccess)
                 #expect(try a.text("a.txt") == "kept")
             }
+        }
+
+        @Test(arguments: [true, false]) func `nor does down`(namesMount: Bool) async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("kept", to: "a.txt")
+                try a.killService()
+                let dying = try startDying(a, site)
+                let down = try a.run(namesMount ? ["down", a.mountPoint] : ["down"])
+                #expect(down.isSuccess, "\(down)")
+                #expect(try dying.wait().isSuccess)
+                #expect(Mounts.points(under: a.mountPoint) == [])
+                #expect(a.serverPIDs == [])
+                try a.up()
+                #expect(try a.text("a.txt") == "kept")
+            }
+        }
+
+        /// What stands in for a killed service: it still takes a connection, and its last thread is gone before it answers.
+        private func startDying(_ device: Device, _ site: Site) throws -> Command {
+            let program = """
+                import os, socket
+                os.chdir(os.environ["UBIQUITY_HOME"])
+                listener = socket.socket(socket.AF_UNIX)
+                listener.bind("dying")
+                listener.listen()
+                os.rename("dying", "socket")
+                listener.accept()[0].recv(1)
+                """
+            let socket = device.home + "/socket"
+            let before = try Files.status(socket).st_ino
+            let dying = try site.start(["python3", "-c", program], environment: device.environment)
+            try eventually("it listens") { try Files.status(socket).st_ino != before }
+            return dying
         }
 
         @Test func `the embedded server keeps its address over a restart`() async throws {

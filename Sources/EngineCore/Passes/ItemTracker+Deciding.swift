@@ -183,8 +183,8 @@ extension ItemTracker {
         } else if willNeverCome(found.state) {
             candidate.applies = [.planned(.vanish)]
         } else if (try? isLeaving(candidate.rival, from: found.place)) ?? false {
-            // That is about to be told, or is at this moment.
-            candidate.verdict = .later(.milliseconds(50))
+            // That is about to be told, or is at this moment, or somebody is being asked about it.
+            candidate.verdict = .later(.milliseconds(250))
         } else if isInTheWay(candidate), isAbsent(found.state.key) || candidate.rival?.content.kind != .file {
             // What it stands for may never come; where it does, it cannot go on as a folder.
             candidate.applies = [.aside]
@@ -195,7 +195,7 @@ extension ItemTracker {
 
     /// Whoever the cloud has under the name has left it here, by moving or for ever, and does not come back since others have changed it.
     private func isLeaving(_ rival: RemoteItem?, from place: LocalPlace) throws -> Bool {
-        guard let rival, let row = try view.synced(rival.id) else { return false }
+        guard let rival, !refusedMoves.contains(rival.id), let row = try view.synced(rival.id) else { return false }
         guard try isElsewhere(row, than: place), let own = row.local.flatMap({ currentPlace(of: $0.key) }) else {
             return try isAgreed(rival, row) && isProvenDeletion(row)
         }

@@ -17,7 +17,10 @@ extension ItemTracker {
             remote.place != row.place, let folder = folderKey(of: remote.place.parent)
         else { return nil }
         let place = LocalPlace(folder: folder, name: remote.place.name)
-        guard try view.observe(place)?.key == key else { return nil }
+        guard try view.observe(place)?.key == key,
+            // By a further name, which is another item's, it is there without having moved.
+            try view.synced(key: key).allSatisfy({ $0.id == row.id || $0.place != remote.place })
+        else { return nil }
         moves[key] = place
         return place
     }

@@ -54,11 +54,24 @@ extension ItemTracker {
         if !editedAt.isEmpty { editedAt[place] = nil }
         if !unwitnessed.isEmpty { unwitnessed.remove(place) }
         if !vanished.isEmpty { vanished.remove(place) }
+        forgetWhatCame(to: place)
         if !unnamed.isEmpty, let keys = unnamed[place]?.filter({ moves[$0] == place }) {
             // They are still to be told of.
             unnamed[place] = keys.isEmpty ? nil : keys
         }
         if !snapshots.isEmpty { snapshots.remove(place) }
+    }
+
+    /// It has gone from there, and no item was it: nobody asks any more where it went.
+    private func forgetWhatCame(to place: LocalPlace) {
+        guard !moves.isEmpty else { return }
+        for key in moves.keys(at: place) {
+            do {
+                if try view.observe(place)?.key != key, try view.synced(key: key).isEmpty { moves[key] = nil }
+            } catch {
+                // It is asked the next time.
+            }
+        }
     }
 
     /// A piece of work may concern several items: it is done when all of them are.

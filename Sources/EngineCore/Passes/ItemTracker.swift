@@ -186,6 +186,7 @@ package final class ItemTracker<View: DeviceView> {
         guard !items.isEmpty else { return [] }
         newsCount += 1
         ignoring.noteRemote(items)
+        if !putBack.isEmpty { noteBackInPlace(items) }
         guard !undeliverable.isEmpty || !waitingForNews.isEmpty else { return [] }
         let ids = Set(items.map(\.id))
         let awaited = ids.sorted().flatMap { (waitingForNews.removeValue(forKey: $0) ?? []).sorted() }
@@ -193,5 +194,15 @@ package final class ItemTracker<View: DeviceView> {
         // What is absent stays so, unless its author brings it after all.
         for key in keys { undeliverable[key] = nil }
         return awaited + keys.flatMap { (waitingForContent.removeValue(forKey: $0) ?? []).sorted() }
+    }
+
+    /// The server has put them back where they had been: whoever gives them other names from now on means it.
+    private func noteBackInPlace(_ items: [RemoteItem]) {
+        for item in items {
+            guard let before = putBack[item.id], item.position > before,
+                let row = (try? view.synced(item.id)) ?? nil, row.place == item.place
+            else { continue }
+            putBack[item.id] = nil
+        }
     }
 }

@@ -294,22 +294,24 @@ extension Synchronizer {
             candidate.verdict = .failed
             return
         }
+        let knownMove = tracker.moves[found.state.key]
         guard let state = await perform(found.rename(to: place.name), path, candidate) else { return }
         noteOtherContent(at: found.place)
         if state.kind == .package {
-            device.folders.move(state.key, parent: place.folder, name: place.name)
+            noteFolderMoved(state.key, to: place)
             // By that name it is one, and what lies in it is no item any more. Some of that gets its row in this very pass.
             if found.state.kind == .folder { lookAtItems(in: state.key, candidate.id, pass) }
         }
         if state.kind == .folder {
-            device.folders.move(state.key, parent: place.folder, name: place.name)
+            noteFolderMoved(state.key, to: place)
             // What lies in it may be items' of the folder for which it was taken.
             let goesOnAsAnother = candidate.synced == nil || candidate.remote?.isDeleted ?? true
             if goesOnAsAnother { foldersToScan.insert(state.key) }
             // Rules that named what lies in it may do so no more.
             tracker.ignoring.changed.insert(state.key)
         }
-        tracker.moves[state.key] = place
+        // A program's word of where it has moved it on meanwhile is newer.
+        if tracker.moves[state.key] == knownMove { tracker.moves[state.key] = place }
         tracker.aspects[place, default: []].formUnion([.entry, .content])
         handle(.changed(place, isOpen: false))
         logger.notice("a second name was given", metadata: ["path": "\(path)", "name": "\(place.name)"])

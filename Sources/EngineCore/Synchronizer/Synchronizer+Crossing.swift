@@ -27,7 +27,9 @@ extension Synchronizer {
         return first + rest + last
     }
 
-    private func leavesAlone(_ candidate: Candidate) -> Bool { crossings[candidate.id, default: 0] > 5 }
+    private func leavesAlone(_ candidate: Candidate) -> Bool {
+        crossings[candidate.id, default: 0] > 5 && !circling.contains(candidate.id)
+    }
 
     /// What somebody who makes room is called until it has the name that it is to get.
     func nameBetween(_ candidate: Candidate, in parent: ItemID, _ wanted: Name) -> Name? {
@@ -57,7 +59,7 @@ extension Synchronizer {
     }
 
     /// New folders whose names are those of deleted ones, which are not empty there before something of them is in the new ones. All of it is one
-    /// commit, or such a folder would keep the name between if this device never came back.
+    /// commit, as far as that goes in one, or such a folder would keep the name between if this device never came back.
     private func noteNamedLater(_ sends: [PlannedSend]) {
         let deleted = Set(sends.lazy.filter(isDeletion).map(\.candidate.id))
         guard !deleted.isEmpty else { return }
@@ -71,7 +73,7 @@ extension Synchronizer {
 
     // MARK: When the cloud has answered
 
-    /// As often as what others are to leave is waited for: about 16 seconds in all.
+    /// As often as what others are to leave is waited for: about 16 seconds in all, besides what they themselves wait for.
     private static var mostCrossings: Int { 40 }
 
     /// So that what waits for each other goes in one commit.
@@ -178,6 +180,7 @@ extension Synchronizer {
         {
             let attempts = crossings[candidate.id, default: 0] + 1
             crossings[candidate.id] = attempts
+            circling.insert(candidate.id)
             wake([folder])
             return attempts > 5 ? .later(.milliseconds(20 * attempts)) : .again
         }
@@ -248,6 +251,7 @@ extension Synchronizer {
     private func noteUncrossed(_ item: ItemID) {
         crossings[item] = nil
         nameHolders[item] = nil
+        circling.remove(item)
     }
 
     /// From the name on the way it goes on at once, if not in the same commit.

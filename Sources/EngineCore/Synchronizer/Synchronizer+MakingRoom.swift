@@ -182,17 +182,16 @@ extension Synchronizer {
             toName: name,
             expecting: LocalEvidence(known)
         )
+        let knownMove = tracker.moves[known.key]
         guard case .success(let result)? = await act(mutation, at: path), let state = result.state else {
             return nil
         }
         let place = LocalPlace(folder: folder, name: name)
         if state.kind == .folder { noteLeftUnread(state.key, from: from.folder) }
         if state.kind == .folder || state.kind == .package {
-            device.folders.move(state.key, parent: place.folder, name: name)
+            noteFolderMoved(state.key, to: place)
         }
-        if state.kind != .folder {
-            tracker.moves[state.key] = place
-        }
+        if state.kind != .folder, tracker.moves[state.key] == knownMove { tracker.moves[state.key] = place }
         var row = row
         row.place = Place(parent: parent, name: name)
         // What was not compared with the row is no more known to be what the row says than before. A folder has no bytes.

@@ -79,10 +79,7 @@ extension Synchronizer {
         guard let state = result.state else { return }
         noteOtherContent(at: found.place)
         if state.kind == .folder { noteLeftUnread(state.key, from: found.place.folder) }
-        if state.kind == .folder || state.kind == .package {
-            let known = device.place(ofFolder: state.key)
-            if isStill(state.key, at: place) { device.folders.note(state.key, at: place, unlessMovedFrom: known) }
-        }
+        if state.kind == .folder || state.kind == .package { noteFolderMoved(state.key, to: place) }
         // Attributes that were set just before were, or will be, reported under the old name. (Of a folder all are compared but the time, which
         // is another one wherever something was put into it.)
         let marks = state.kind == .folder ? tracker.aspects[found.place] ?? [] : .attributes
@@ -103,5 +100,11 @@ extension Synchronizer {
         pass.foldersTouched.formUnion([found.place.folder, folder])
         hurryWhoWaits(for: found.place)
         if tracker.moves[state.key] == found.place { tracker.moves[state.key] = nil }
+    }
+
+    /// Unless a program has moved it on meanwhile: its word is the newer one.
+    func noteFolderMoved(_ key: InodeKey, to place: LocalPlace) {
+        let known = device.place(ofFolder: key)
+        if isStill(key, at: place) { device.folders.note(key, at: place, unlessMovedFrom: known) }
     }
 }

@@ -350,7 +350,7 @@ extension Synchronizer {
         case .notEmpty:
             candidate.verdict = try folderIsNotEmpty(candidate, pass)
         case .superseded(let remote):
-            if remote.isDeleted, let known = try device.remote(candidate.id), known.position > remote.position {
+            if remote.isDeleted, let known = candidate.remote, !known.isDeleted, known.position > remote.position {
                 // It has been brought back since, and the server was restored from a backup that does not know that.
                 isCloudRestored = true
                 candidate.verdict = .later(.seconds(1))

@@ -46,8 +46,10 @@ package final class Synchronizer<Device: EngineDevice> {
     var lookedAtAfterPass: [ItemID] = []
     /// Files in packages that have names elsewhere, too: what is written by one of those is told to the package.
     var linkedParts = LinkedParts()
-    /// How often in a row a move was refused because the name is another's that is itself on the move.
+    /// How often in a row something was refused because of what is itself about to be told: whose name it is, or what it lies in.
     var crossings: [ItemID: Int] = [:]
+    /// Folders that cannot go where they are here, since the cloud still has that in them.
+    var circling: Set<ItemID> = []
     /// Whose names new folders were refused, which are deleted here.
     var nameHolders: [ItemID: ItemID] = [:]
     package var isRunningPass = false
@@ -156,15 +158,22 @@ package final class Synchronizer<Device: EngineDevice> {
                 tracker.vanished.insert(place)
                 lookAtMoved(key, deletedAt: place)
                 wakeWhoWaits(forContentOf: key)
-            } else if !change.isFolder, change.mayHaveOtherNames, !isStill(key, at: place) {
-                tracker.unnamed[place, default: []].insert(key)
+            } else if !change.isFolder, change.mayHaveOtherNames {
+                if !isStill(key, at: place) {
+                    tracker.unnamed[place, default: []].insert(key)
+                } else {
+                    tracker.unnamed[place]?.remove(key)
+                }
             }
         }
         if let replaced = change.replaced {
             if !device.isLogged(.inode(replaced)), !isExchange(change, with: replaced) {
                 tracker.unnamed[place, default: []].insert(replaced)
             }
-            lookAtMoved(replaced, deletedAt: place)
+            // Of one that has further names, and had not come here, nobody waits for what becomes of the others.
+            if device.isLogged(.inode(replaced)) || tracker.moves.keys(at: place).contains(replaced) {
+                lookAtMoved(replaced, deletedAt: place)
+            }
         }
         if let from = change.movedFrom {
             let old = LocalPlace(folder: from.parent, name: from.name)

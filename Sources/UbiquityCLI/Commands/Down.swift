@@ -16,15 +16,18 @@ struct Down: ParsableCommand {
         let startup = try Startup(home)
         defer { withExtendedLifetime(startup) {} }
         let point = try dir.map { try MountPoint.existing(ArgumentBytes.decode($0)) }
-        if let client = try startup.connect() {
-            if let point {
-                let answer = try client.send(UnmountRequest(mountPoint: point))
+        if let point {
+            if let (_, answer) = try startup.askRunning(UnmountRequest(mountPoint: point)) {
                 guard answer.remaining == 0 else { return }
+            } else {
+                try forget(point, home)
+                guard try MountTable.load(home).entries.isEmpty else { return }
             }
-            _ = try client.send(StopRequest(forgetsMounts: true, refusesWriters: true))
+        }
+        if let (client, _) = try startup.askRunning(StopRequest(forgetsMounts: true, refusesWriters: true)) {
             client.waitForEnd()
         } else {
-            try forget(point, home)
+            try forget(nil, home)
             guard try MountTable.load(home).entries.isEmpty else { return }
         }
         try EmbeddedServer.stop(home)

@@ -24,13 +24,11 @@ struct SignOut: AsyncParsableCommand {
     }
 
     private func leaveAll(_ startup: Startup, _ account: Account) async throws {
-        let client = try startup.connect()
-        let left = try client.map { try $0.send(SignOutRequest()) }
+        let left = try startup.askRunning(SignOutRequest())?.answer
         let here = left == nil ? try Self.signOutMounts(startup.home, account) : 0
         try await Self.end(account, startup.home)
-        if let client, let left, left.mounts.isEmpty {
-            _ = try client.send(StopRequest(forgetsMounts: false, refusesWriters: false))
-            client.waitForEnd()
+        if let left, left.mounts.isEmpty {
+            try startup.askRunning(StopRequest(forgetsMounts: false, refusesWriters: false))?.client.waitForEnd()
         }
         let kept =
             switch (left?.unsent ?? 0, here) {

@@ -38,12 +38,17 @@ struct Startup {
         _ request: Request
     ) throws(ControlError) -> (answer: Request.Answer, serverError: ControlError?) {
         let (client, serverError) = try ensureService()
-        do throws(ControlError) { return (try client.send(request), serverError) } catch {
-            guard error == .serviceLost() else { throw error }
-        }
-        client.waitForEnd()
+        if let answer = try client.sendUnlessLost(request) { return (answer, serverError) }
         let (successor, error) = try ensureService()
         return (try successor.send(request), error)
+    }
+
+    /// What the service says if one runs. `nil` if none does, or it has ended before it answered.
+    func askRunning<Request: ControlRequest>(
+        _ request: Request
+    ) throws(ControlError) -> (client: ControlClientBox, answer: Request.Answer)? {
+        guard let client = try connect(), let answer = try client.sendUnlessLost(request) else { return nil }
+        return (client, answer)
     }
 
     /// `nil` if no service runs.
@@ -81,6 +86,17 @@ final class ControlClientBox {
         } catch {
             ProgressLine.shared.clear()
             throw error
+        }
+    }
+
+    /// `nil` if the service has ended instead: then it is gone.
+    fileprivate func sendUnlessLost<Request: ControlRequest>(
+        _ request: Request
+    ) throws(ControlError) -> Request.Answer? {
+        do throws(ControlError) { return try send(request) } catch {
+            guard error == .serviceLost() else { throw error }
+            waitForEnd()
+            return nil
         }
     }
 
