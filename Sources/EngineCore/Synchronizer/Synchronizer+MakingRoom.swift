@@ -60,10 +60,16 @@ extension Synchronizer {
     /// What has the name is no item that this device knows of, and was not looked at as one: it is told of, or gets another name.
     private func lookAtStranger(_ occupant: LocalState, _ place: LocalPlace, _ pass: Pass) {
         // What this very pass has looked at comes again by itself: a program may be writing it.
-        guard ((try? device.synced(key: occupant.key)) ?? []).isEmpty,
+        let rows = (try? device.synced(key: occupant.key)) ?? []
+        // By another of its names it may be an item all the same.
+        guard rows.isEmpty || occupant.hasOtherNames && !rows.contains(where: { leads($0, to: place) }),
             !pass.all.contains(where: { $0.found?.place == place && $0.found?.state.key == occupant.key })
         else { return }
         handle(.changed(place, isOpen: false))
+    }
+
+    private func leads(_ row: SyncedItem, to place: LocalPlace) -> Bool {
+        row.place.name == place.name && tracker.folderKey(of: row.place.parent) == place.folder
     }
 
     /// An announcement claims no name. It comes again when its content is known, under the name that it gets then.
