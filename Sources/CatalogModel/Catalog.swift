@@ -68,6 +68,7 @@ package protocol Catalog: Sendable {
     ) async throws(CatalogError) -> DeletedPage
     /// Throws `tooMuch`, before it reads any, if they are more than `limit` bytes together.
     func manifests(_ contents: [ContentID], limit: Int, _ scope: Scope) async throws(CatalogError) -> [Manifest?]
+    /// Throws `tooMuch`, before it looks for any chunk, if several revisions have manifests of more than `Wholeness.manifestBytes` together.
     func wholeness(
         _ revisions: [(item: ItemID, revision: RevisionID)],
         _ scope: Scope

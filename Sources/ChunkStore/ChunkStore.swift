@@ -14,7 +14,7 @@ package protocol ChunkStore: Sendable {
     /// Whether the pack is there.
     func hasPack(_ pack: UInt64) -> Bool
     /// Whether the pack is there, and has what lies before `end`, in bytes from its beginning. It may be shorter where packs and
-    /// catalogue are backups of different days.
+    /// catalogue are backups of different days. `false` as well if a record ends there that was found damaged since the store was opened.
     func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool
     /// The size of a pack in bytes; `nil` if it is not there, or may still be added to. Blocks on the disk.
     func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64?

@@ -44,18 +44,34 @@ extension CloudClient {
     ) async throws(CloudError) -> [Bool] {
         var result = [Bool]()
         for part in slices(revisions, of: CloudLimits.idsPerRequest) {
-            var message = WireConfirmRequest()
-            message.items = part.map { WireConfirmation(item: $0.item, revision: $0.revision) }
-            let answer = try await send(
+            result += try await confirmPart(container, part)
+        }
+        return result
+    }
+
+    /// Halves the question until it is no more than the server looks through at once.
+    private func confirmPart(
+        _ container: ContainerID,
+        _ part: [(item: ItemID, revision: RevisionID)]
+    ) async throws(CloudError) -> [Bool] {
+        var message = WireConfirmRequest()
+        message.items = part.map { WireConfirmation(item: $0.item, revision: $0.revision) }
+        let answer: WireConfirmResponse
+        do throws(CloudError) {
+            answer = try await send(
                 try .post(CloudRoute.path(container, .confirm), message),
                 WireConfirmResponse.self
             )
-            guard answer.whole.count == part.count else {
-                throw .malformed("\(answer.whole.count) answers for \(part.count) revisions")
-            }
-            result += answer.whole
+        } catch {
+            guard case .rejected(FailureCode.tooLarge.rawValue, _) = error, part.count > 1 else { throw error }
+            let half = part.count / 2
+            let first = try await confirmPart(container, Array(part[..<half]))
+            return first + (try await confirmPart(container, Array(part[half...])))
         }
-        return result
+        guard answer.whole.count == part.count else {
+            throw .malformed("\(answer.whole.count) answers for \(part.count) revisions")
+        }
+        return answer.whole
     }
 
     package func versions(_ container: ContainerID, item: ItemID) async throws(CloudError) -> [ItemVersion] {

@@ -36,9 +36,21 @@ struct DataDirectory: Sendable {
         hasPack: @escaping @Sendable (_ pack: UInt64, _ end: UInt64) -> Bool = { _, _ in true }
     ) throws(ServerError) -> SQLiteCatalog {
         let file = try location(url, scheme: "sqlite:", fallback: Self.catalogName)
+        Self.makePrivate(file)
         do throws(CatalogError) { return try SQLiteCatalog(path: file, hasPack: hasPack) } catch {
             throw .catalog(error)
         }
+    }
+
+    /// Names and keys are for nobody else's eyes, whoever made the folder and for whom. SQLite gives the files beside it the same mode. What
+    /// keeps it from being so, opening it tells.
+    private static func makePrivate(_ file: String) {
+        let descriptor = open(file, O_CREAT | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & 0o007 != 0 else { return }
+        _ = fchmod(descriptor, status.st_mode & 0o770)
     }
 
     /// - Parameter now: by which packs are numbered.

@@ -83,6 +83,11 @@ extension CatalogState {
         _ scope: Scope
     ) throws(CatalogError) -> [Wholeness] {
         let container = try used(scope)
+        let contents = Set(revisions.compactMap { container.content(of: $0.revision, $0.item) })
+        let bytes = contents.reduce(Int64(0)) { $0 + Int64(container.manifest(of: $1)?.entries.count ?? 0) * 36 }
+        guard bytes <= Wholeness.manifestBytes || contents.count == 1 else {
+            throw .tooMuch(bytes: bytes, limit: Int(Wholeness.manifestBytes))
+        }
         return revisions.map { container.wholeness($0.item, $0.revision) }
     }
 

@@ -134,8 +134,12 @@ extension ContainerState {
 
     func manifest(of content: ContentID) -> Manifest? { contents[content] }
 
+    func content(of revision: RevisionID, _ item: ItemID) -> ContentID? {
+        revisions[revision].flatMap { $0.item == item ? $0.version.content : nil }
+    }
+
     func wholeness(_ item: ItemID, _ revision: RevisionID) -> Wholeness {
-        guard let stored = revisions[revision], stored.item == item, let manifest = contents[stored.version.content]
+        guard let content = content(of: revision, item), let manifest = contents[content]
         else { return .unknown }
         var packs: [UInt64: UInt64] = [:]
         for entry in manifest.entries {

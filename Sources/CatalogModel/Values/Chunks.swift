@@ -70,4 +70,7 @@ package struct Wholeness: Hashable, Sendable {
     }
 
     package static let unknown = Wholeness(isKnown: false, packs: [:])
+
+    /// Bytes of the manifests that are looked through for one question about several revisions.
+    package static let manifestBytes: Int64 = 64 * 1024 * 1024
 }

@@ -103,10 +103,7 @@ extension SQLiteCatalog {
         try await read { db in
             let container = try db.authorize(scope).container.number
             var bytes: Int64 = 0
-            for content in contents {
-                let sql = "SELECT LENGTH(manifest) FROM contents WHERE container = ? AND id = ?"
-                bytes += try db.first(sql, [container, content.blob])?.optional(0) ?? 0
-            }
+            for content in contents { bytes += try db.manifestBytes(of: content, container: container) }
             guard bytes <= limit else { throw CatalogError.tooMuch(bytes: bytes, limit: limit) }
             return try contents.map { try db.manifest(of: $0, container: container) }
         }
@@ -116,9 +113,30 @@ extension SQLiteCatalog {
         _ revisions: [(item: ItemID, revision: RevisionID)],
         _ scope: Scope
     ) async throws(CatalogError) -> [Wholeness] {
-        try await read { db in
+        let hasPack = hasPack
+        return try await read { db in
             let container = try db.authorize(scope).container.number
-            return try revisions.map { try db.wholeness($0.item, $0.revision, container: container) }
+            var contents: [RevisionID: ContentID] = [:]
+            var bytes: [ContentID: Int64] = [:]
+            for (item, revision) in revisions where contents[revision] == nil {
+                guard let content = try db.content(of: revision, item, container: container) else { continue }
+                contents[revision] = content
+                bytes[content] = try db.manifestBytes(of: content, container: container)
+            }
+            let sum = bytes.values.reduce(0, +)
+            guard sum <= Wholeness.manifestBytes || bytes.count == 1 else {
+                throw CatalogError.tooMuch(bytes: sum, limit: Int(Wholeness.manifestBytes))
+            }
+            // Each content once, and each chunk.
+            var chunks: [ChunkID: ChunkRecord] = [:]
+            var known: [ContentID: Wholeness] = [:]
+            for content in bytes.keys {
+                known[content] = try db.wholeness(of: content, container: container, hasPack, &chunks)
+            }
+            return try revisions.map { item, revision in
+                let content = try db.content(of: revision, item, container: container)
+                return content.flatMap { known[$0] } ?? .unknown
+            }
         }
     }
 }
@@ -235,14 +253,30 @@ extension Database {
         )
     }
 
-    fileprivate func wholeness(_ item: ItemID, _ revision: RevisionID, container: Int64) throws -> Wholeness {
+    fileprivate func manifestBytes(of content: ContentID, container: Int64) throws -> Int64 {
+        let sql = "SELECT LENGTH(manifest) FROM contents WHERE container = ? AND id = ?"
+        return try first(sql, [container, content.blob])?.optional(0) ?? 0
+    }
+
+    fileprivate func content(of revision: RevisionID, _ item: ItemID, container: Int64) throws -> ContentID? {
         let sql = "SELECT content FROM revisions WHERE container = ? AND id = ? AND item = ?"
-        guard let row = try first(sql, [container, revision.blob, item.blob]),
-            let manifest = try manifest(of: try row.digest(0), container: container)
-        else { return .unknown }
+        return try first(sql, [container, revision.blob, item.blob])?.digest(0)
+    }
+
+    /// - Parameter chunks: those that were looked up before.
+    fileprivate func wholeness(
+        of content: ContentID,
+        container: Int64,
+        _ hasPack: @Sendable (UInt64, UInt64) -> Bool,
+        _ chunks: inout [ChunkID: ChunkRecord]
+    ) throws -> Wholeness {
+        guard let manifest = try manifest(of: content, container: container) else { return .unknown }
         var packs: [UInt64: UInt64] = [:]
         for entry in manifest.entries {
-            guard let record = try chunk(entry.chunk, container: container) else { return .unknown }
+            guard let record = try chunks[entry.chunk] ?? chunk(entry.chunk, container: container),
+                hasPack(record.pack, record.end)
+            else { return .unknown }
+            chunks[entry.chunk] = record
             packs[record.pack] = max(packs[record.pack] ?? 0, record.end)
         }
         return Wholeness(isKnown: true, packs: packs)

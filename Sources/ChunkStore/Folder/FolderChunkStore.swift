@@ -24,6 +24,8 @@ package final class FolderChunkStore: ChunkStore {
     private static let groupBytes = 16 * 1024 * 1024
 
     private let folder: PackFolder
+    /// What turned out not to be what was stored. A leaf.
+    private let damaged = DamagedRecords()
     private let writer: PackWriter
     private let writing = DispatchQueue(label: "chunks.writing")
     private let reading = DispatchQueue(label: "chunks.reading", attributes: .concurrent)
@@ -61,7 +63,7 @@ package final class FolderChunkStore: ChunkStore {
     package func read<Value: Sendable>(
         _ body: @escaping @Sendable (any ChunkReader) throws(ChunkStoreError) -> Value
     ) async throws(ChunkStoreError) -> Value {
-        let reader = PackReader(folder: folder)
+        let reader = PackReader(folder: folder, damaged: damaged)
         return try await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, _>, Never>) in
             reading.async {
                 continuation.resume(returning: Result { () throws(ChunkStoreError) in try body(reader) })
@@ -71,7 +73,9 @@ package final class FolderChunkStore: ChunkStore {
 
     package func hasPack(_ pack: UInt64) -> Bool { folder.contains(pack) }
 
-    package func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool { folder.contains(pack, upTo: end) }
+    package func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool {
+        folder.contains(pack, upTo: end) && !damaged.contains(pack, endingAt: end)
+    }
 
     package func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64? {
         let folder = folder

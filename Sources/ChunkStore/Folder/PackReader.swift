@@ -1,6 +1,9 @@
+internal import Synchronization
+
 /// Reads records, each straight to where its data is wanted.
 struct PackReader: ChunkReader {
     let folder: PackFolder
+    let damaged: DamagedRecords
 
     func read(
         _ chunk: ChunkRequest,
@@ -19,8 +22,33 @@ struct PackReader: ChunkReader {
                 throw .missing(pack: chunk.location.pack)
             }
             let header = UnsafeRawBufferPointer(header)
-            guard PackRecord.names(header, chunk.chunk) else { return true }
-            return examining && !PackRecord.isValid(header, data: UnsafeRawBufferPointer(room))
+            let isDamaged =
+                !PackRecord.names(header, chunk.chunk)
+                || examining && !PackRecord.isValid(header, data: UnsafeRawBufferPointer(room))
+            if isDamaged { damaged.note(chunk.location) }
+            return isDamaged
         }
+    }
+}
+
+/// Records that the disk gave back as something else, until the store is opened again: whoever has such a chunk is to bring it anew, and
+/// nobody is to give it up because it is here.
+final class DamagedRecords: Sendable {
+    private struct End: Hashable {
+        var pack: UInt64
+        var end: UInt64
+    }
+
+    /// A leaf.
+    private let ends = Mutex<Set<End>>([])
+
+    /// The location is one that has been read: its end is no overflow.
+    func note(_ location: ChunkLocation) {
+        let end = End(pack: location.pack, end: location.offset + UInt64(location.length))
+        _ = ends.withLock { $0.insert(end) }
+    }
+
+    func contains(_ pack: UInt64, endingAt end: UInt64) -> Bool {
+        ends.withLock { !$0.isEmpty && $0.contains(End(pack: pack, end: end)) }
     }
 }

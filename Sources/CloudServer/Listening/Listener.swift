@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Hummingbird
 internal import HummingbirdCore
 internal import HummingbirdTLS
@@ -17,6 +18,13 @@ struct Listener: Sendable {
     /// they have not used for half as long.
     private static let idleTimeout = TimeAmount.seconds(120)
 
+    /// Not all descriptors of the process: where none is left, the system ends the listener itself.
+    private static let mostConnections: Int = {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 512 }
+        return max(64, min(8192, Int(clamping: limit.rlim_cur) / 2))
+    }()
+
     /// Serves until its task is cancelled or shut down. Throws when the address cannot be had.
     func run(onReady: @escaping @Sendable (_ port: Int) async -> Void) async throws {
         var builder = HTTPServerBuilder.http1(configuration: .init(idleTimeout: Self.idleTimeout))
@@ -29,7 +37,8 @@ struct Listener: Sendable {
             configuration: ApplicationConfiguration(
                 address: .hostname(address.host, port: address.port),
                 serverName: "ubiquity",
-                backlog: 512
+                backlog: 512,
+                availableConnectionsDelegate: MaximumAvailableConnections(Self.mostConnections, logger: quiet)
             ),
             onServerRunning: { channel in await onReady(channel.localAddress?.port ?? address.port) },
             logger: quiet

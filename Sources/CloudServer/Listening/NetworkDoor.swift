@@ -87,6 +87,7 @@ final class NetworkDoor: Service {
                 answer.yield(.failure(Self.stopping))
             } catch {
                 answer.yield(.failure(error as? ServerError ?? .failed("\(error)")))
+                if self.port != nil { self.logger.error("the way to the network has closed: \(error)") }
             }
             self.openPort.withLock { $0 = nil }
             answer.finish()

@@ -49,8 +49,10 @@ extension CloudService {
             case .refused(let item, let reason): return .refused(item: item, reason: reason.description)
             case .based(let based):
                 do throws(WireError) {
-                    let operation = try based.operation(base: bases[based.base] ?? Manifest(), limit: limit)
-                    limit -= based.count
+                    let allowed = limit
+                    // Also what turns out to be nothing has to be made whole first.
+                    if based.count <= limit { limit -= based.count }
+                    let operation = try based.operation(base: bases[based.base] ?? Manifest(), limit: allowed)
                     return .operation(operation)
                 } catch {
                     return .refused(item: based.item, reason: error.description)

@@ -103,6 +103,7 @@ extension CloudService {
         }
         let groups = Self.groups(frames)
         let examine = asked.examine
+        let catalog = catalog
         return Response(
             status: .ok,
             headers: [.contentType: CloudHeader.protobuf],
@@ -110,6 +111,8 @@ extension CloudService {
             body: ResponseBody(contentLength: frames.reduce(0) { $0 + $1.bytes }) { writer in
                 var current = try await read(groups.first ?? [], examine)
                 for index in groups.indices {
+                    // Whose device was removed meanwhile gets no more.
+                    if index > 0 { _ = try await catalog.access(scope.token) }
                     // The next group is read while this one goes out.
                     async let next = read(index + 1 < groups.count ? groups[index + 1] : [], examine)
                     try await writer.write(current)
@@ -151,6 +154,7 @@ extension CloudService {
                     return frame.dataCount
                 }
                 guard isDamaged else { continue }
+                // From now on it counts as lost: whoever has it is asked for it.
                 // The device has noticed it, and says for which file: it never serves what does not match its name.
                 let (chunk, location) = (frame.request.chunk, frame.request.location)
                 logger.error(

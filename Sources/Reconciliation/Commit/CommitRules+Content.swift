@@ -242,7 +242,11 @@ extension CommitRules {
         item.author = context.device
         item.edited = incoming.edited
         var change = written(item, incoming, base: base)
-        if let former = try demoted(existing, to: .saved) { change.revisions.insert(former, at: 0) }
+        if var former = try demoted(existing, to: .saved) {
+            // Who does not keep what he replaces means what he has seen.
+            if former.version.revision != base { former.isUnwanted = false }
+            change.revisions.insert(former, at: 0)
+        }
         if case .file(let file) = incoming.content, let content = file.content {
             change.revisions.append(contentsOf: try dropEqual(to: content, from: &change.item))
         }

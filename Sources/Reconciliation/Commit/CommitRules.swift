@@ -138,12 +138,15 @@ package struct CommitRules<View: CommitView> {
         return .invalid("it would lie below \(CommitLimits.depth) folders")
     }
 
-    /// The name, or the next one like it that is free. `nil` after ten thousand tries.
+    /// The name, or one of the next ones like it that is free. `nil` if none of them is: where a hundred are taken, few more are tried, since
+    /// everybody's requests wait meanwhile.
     func freePlace(_ wanted: Place, for id: ItemID) throws(View.Failure) -> Place? {
         var place = wanted
-        for number in 2...10_000 {
+        var number = 2
+        while number < 1 << 30 {
             guard let holder = try view.holder(of: place), holder != id else { return place }
             place.name = wanted.name.numbered(number)
+            number += number < 100 ? 1 : number
         }
         return nil
     }
