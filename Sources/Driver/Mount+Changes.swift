@@ -126,9 +126,18 @@ extension Mount {
         } catch .noSuchFileOrDirectory {
             return nil
         }
-        guard let file = try filesystem.placeholderFile(path.raw, InodeKey(descriptor: path.raw)),
-            file.placeholder.revision == revision
-        else { return nil }
+        let key = try InodeKey(descriptor: path.raw)
+        guard let file = try filesystem.placeholderFile(path.raw, key), file.placeholder.revision == revision else {
+            return nil
+        }
+        // It says so already, and its old content is still to be given up: that would take what is filled in with it.
+        if filesystem.table.node(key)?.isHeld ?? false { return nil }
         return file
+    }
+
+    /// Who knows something in the staging folder lets go of it: it was removed behind the mount.
+    package func removed(staged name: String) {
+        guard let filesystem, let name = try? Name(name) else { return }
+        filesystem.notices.push(.entry(folder: NodeTable.stagingID, name: name))
     }
 }

@@ -88,6 +88,10 @@ package struct EngineCore: Sendable {
     /// The longest interval for an item that keeps changing.
     package static var longestInterval: Duration { .seconds(30) }
     package static var passLimit: Int { 512 }
+    /// How often a page of what others have changed comes in between while there is always something to do here.
+    package static var pendingInterval: Duration { .seconds(1) }
+    /// From so much work on that waits, it does not.
+    private static var mostWaiting: Int { 100_000 }
     /// However many wait for it.
     private static var wantedDelay: Duration { .milliseconds(200) }
     /// So often in a row work is examined again at once; after that it is something that lasts.
@@ -122,6 +126,8 @@ package struct EngineCore: Sendable {
     private var rhythmLimit = Self.leastRhythmLimit
     private static var leastRhythmLimit: Int { 10_000 }
     private var pendingMayBeLoaded = false
+    /// While there is always something else to do: when the next page of what differs is loaded all the same.
+    private var pendingDue: Instant?
     /// More came while the pending items were being read page by page: they are read once more from the start.
     private var pendingChangedMeanwhile = false
     private var isLoadingPending = false
@@ -281,8 +287,10 @@ package struct EngineCore: Sendable {
                     inPass = Set(ready)
                     orderInPass = ready
                     effects.append(.runPass(ready))
-                } else if pendingMayBeLoaded, !isLoadingPending {
+                }
+                if pendingMayBeLoaded, !isLoadingPending, ready.isEmpty || isPendingDue(at: now) {
                     isLoadingPending = true
+                    pendingDue = nil
                     effects.append(.loadPending)
                 }
             }
@@ -296,6 +304,16 @@ package struct EngineCore: Sendable {
             effects.append(.setTimer(moment))
         }
         return effects
+    }
+
+    /// What others have changed comes when there is nothing else to do, and otherwise a page of it from time to time: there may always be
+    /// something, while very much goes up. Not where so much waits already that it would only be remembered twice.
+    private mutating func isPendingDue(at now: Instant) -> Bool {
+        guard let due = pendingDue else {
+            pendingDue = now + Self.pendingInterval
+            return false
+        }
+        return due <= now && queue.count < Self.mostWaiting
     }
 
     private mutating func nextMoment() -> Instant? {

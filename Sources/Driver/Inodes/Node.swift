@@ -234,6 +234,8 @@ extension Node {
         }
     }
 
+    var isHeld: Bool { state.withLock { $0.phase == .held } }
+
     /// - Returns: the continuations of those that waited.
     func endHold(_ phase: Phase) -> [@Sendable () -> Void] {
         state.withLock { state in

@@ -13,12 +13,17 @@ struct InterruptWatch {
     /// Runs until the mailbox is closed.
     func run() {
         var watched = [UInt64]()
+        var looked = ContinuousClock.now
         while true {
             switch deferrals.interrupted.next(milliseconds: watched.isEmpty ? nil : Self.milliseconds) {
             case .element(let number): if !settle(number) { watched.append(number) }
-            case .timedOut: watched.removeAll { settle($0) }
+            case .timedOut: break
             case .closed: return
             }
+            // Also where others are interrupted all the time.
+            guard !watched.isEmpty, looked.duration(to: .now) >= .milliseconds(Self.milliseconds) else { continue }
+            watched.removeAll { settle($0) }
+            looked = .now
         }
     }
 

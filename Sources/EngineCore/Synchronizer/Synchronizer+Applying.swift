@@ -1,6 +1,6 @@
 import Logging
 import Reconciliation
-import UbiquityModel
+package import UbiquityModel
 
 import struct SystemPackage.Errno
 
@@ -498,12 +498,17 @@ extension Synchronizer {
                 guard let row = try? tracker.rows(at: place, in: candidate.id, nil).first,
                     let remote = (try? device.remote(row.id)) ?? nil
                 else { return true }
+                if behindWriters.contains(.item(row.id)) || behindWriters.contains(.place(place)) {
+                    // It goes when that is closed, however long that takes.
+                    behindWriters.formUnion(candidate.works)
+                }
                 // What holds it up may last.
                 return !remote.isDeleted && (remote.place.parent == candidate.id || attempts > 100)
             }
         }
         if somethingIsNew { tracker.revivals.insert(candidate.id) }
-        candidate.verdict = .later(.milliseconds(50))
+        let attempts = staleCounts[candidate.id, default: 0]
+        candidate.verdict = .later(.milliseconds(attempts < 20 ? 50 : min(5000, 50 * (attempts - 18))))
     }
 
     // MARK: Recording
@@ -515,9 +520,22 @@ extension Synchronizer {
             pass.localFolders[remote.id] = state.key
             tracker.madeFolders[state.key] = remote.id
         }
-        pass.setRow(SyncedItem(remote, local: LocalEvidence(state)))
+        pass.setRow(agreed(remote, state, place))
         pass.foldersTouched.insert(place.folder)
         pass.written.append(place)
+    }
+
+    /// Attributes that this disk has no room for are not agreed on: whoever looks next would take them for removed, and remove them everywhere.
+    package func agreed(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace) -> SyncedItem {
+        var row = SyncedItem(remote, local: LocalEvidence(state))
+        guard !row.attributes.extended.isEmpty, state.kind == .folder || state.kind == .file,
+            let there = (try? device.extendedAttributes(of: place, state.key)) ?? nil,
+            !row.attributes.extended.keys.allSatisfy({ there[$0] != nil }),
+            // Not what a program has removed since.
+            let now = (try? device.observe(place)) ?? nil, now.key == state.key, now.changed == state.changed
+        else { return row }
+        row.attributes.extended = row.attributes.extended.filter { there[$0.key] != nil }
+        return row
     }
 
     /// A program may have renamed or removed a folder in the moment since it came there, and has said so already.

@@ -139,6 +139,8 @@ package final class Synchronizer<Device: EngineDevice> {
 
     package func note(_ change: LocalChange) {
         if isStopping { changedWhileStopping = true }
+        // Unless it is an item's, whose deletion is told of, nobody asks for what is in the log of it.
+        if let replaced = change.replaced, device.isLogged(.inode(replaced)) { tracker.freshDeletions.insert(replaced) }
         if isOfPackage(change) { return }
         // Somebody has given the file a further name: of nothing but a package that is to be found out here.
         if change.aspects.isEmpty { return }
@@ -203,7 +205,12 @@ package final class Synchronizer<Device: EngineDevice> {
 
     /// It was moved here before it was deleted, and that is not sent: its name then, where it is missed, has been looked at.
     private func lookAtMoved(_ key: InodeKey, deletedAt place: LocalPlace) {
-        for row in (try? device.synced(key: key)) ?? [] {
+        guard let rows = try? device.synced(key: key) else { return }
+        if rows.isEmpty, tracker.moves[key] == place {
+            // It was saved before it was sent: nobody asks any more where it went. Offline, there may be one a second for weeks.
+            tracker.moves[key] = nil
+        }
+        for row in rows {
             guard row.place.name != place.name || tracker.folderKey(of: row.place.parent) != place.folder else {
                 continue
             }

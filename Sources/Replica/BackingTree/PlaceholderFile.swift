@@ -82,8 +82,17 @@ package final class PlaceholderFile: Sendable {
     /// Makes what was filled in durable, and says what that is: only this may be remembered in the state database.
     package func synchronize() throws(Errno) -> ByteRangeSet {
         let present = present
-        try checked(clinux_fdatasync(file.raw))
+        do throws(Errno) { try checked(clinux_fdatasync(file.raw)) } catch {
+            distrust(after: error)
+            throw error
+        }
         return present
+    }
+
+    /// What the disk could not write it says once, and keeps the pages as if it had: nothing of what was filled in is believed any more.
+    private func distrust(after error: Errno) {
+        guard error == .ioError || error == .noSpace || error == .diskQuotaExceeded else { return }
+        state.withLock { if $0.phase == .filling { $0.present = ByteRangeSet() } }
     }
 
     /// Times and mode that a program, or another device, sets while the content is not there.
@@ -111,7 +120,12 @@ package final class PlaceholderFile: Sendable {
             case .discarded: throw .stale
             case .filling:
                 guard isComplete else { throw .resourceTemporarilyUnavailable }
-                try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
+                do throws(Errno) {
+                    try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
+                } catch {
+                    distrust(after: error)
+                    throw error
+                }
                 state.withLock { $0.phase = .whole }
             }
             let finished = try BackingTree.observe(descriptor: file.raw)
@@ -147,6 +161,12 @@ package final class PlaceholderFile: Sendable {
             guard state.withLock({ $0.phase == .filling }) else { throw .stale }
             // Also after a failure: what is present is then as unknown as to anybody else.
             defer { state.withLock { $0.phase = .discarded } }
+            var placeholder = placeholder
+            let own = state.withLock { $0.placeholder }
+            if own.revision == placeholder.revision {
+                // Whoever decided this saw it a while ago: what a program has set since counts.
+                (placeholder.mode, placeholder.modified) = (own.mode, own.modified)
+            }
             return try PlaceholderOperations.evict(file.raw, as: placeholder)
         }
     }

@@ -199,6 +199,14 @@ extension ContainerEngine {
             }
         }
         do {
+            // A program may have changed one of the first, and that have been sent, before the last one had gone: what is agreed on now counts.
+            changes.upserts = try changes.upserts.compactMap { evicted in
+                guard var row = try replica.database.synced(evicted.id), row.content == evicted.content,
+                    row.local?.key == evicted.local?.key
+                else { return nil }
+                row.local = evicted.local
+                return row
+            }
             try replica.database.apply(changes)
             try correctFilled(changes.upserts)
         } catch {
@@ -223,6 +231,9 @@ extension ContainerEngine {
 
     private func evictOne(_ item: Resolved, _ row: SyncedItem, _ file: FileContent) async -> (String?, SyncedItem?) {
         guard let mount else { return ("not mounted", nil) }
+        // The cloud may have taken long to answer, and so may those before this one.
+        if isPinned(row) { return ("pinned", nil) }
+        if !claims.engineMay(write: item.path) { return (Self.isClaimed, nil) }
         let generation = UInt64.random(in: .min ... .max)
         var placeholder = Placeholder(
             revision: file.revision,

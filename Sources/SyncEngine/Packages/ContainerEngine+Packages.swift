@@ -280,7 +280,11 @@ extension ContainerEngine {
                 try? await Task.sleep(for: Self.keepingTime)
             } while await self?.isWritten(replaced: staged) == true
             guard let replica else { return }
-            do { try await BlockingPool.shared.run { try replica.staging.remove(staged) } } catch {
+            do {
+                try await BlockingPool.shared.run { try replica.staging.remove(staged) }
+                // What the kernel knows of it keeps it on the disk.
+                await self?.mount?.removed(staged: staged)
+            } catch {
                 logger.warning("the old state of a package stays until the next start", metadata: ["why": "\(error)"])
             }
         }

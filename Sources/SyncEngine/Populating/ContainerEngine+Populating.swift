@@ -19,7 +19,9 @@ extension ContainerEngine {
             // word of that may be lost with this process before it is looked at.
             let isHeard = core.connection == .live
             changes.upserts = made.map { one in
-                SyncedItem(one.remote, local: isHeard ? LocalEvidence(one.state) : LocalEvidence(unheard: one.state))
+                var row = synchronizer.agreed(one.remote, one.state, one.place)
+                if !isHeard { row.local = LocalEvidence(unheard: one.state) }
+                return row
             }
             let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
             do {

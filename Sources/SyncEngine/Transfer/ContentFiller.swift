@@ -72,6 +72,12 @@ package final class ContentFiller: Sendable {
         var isSignedOut = false
 
         var coming: [PlaceholderFile] { files.values.filter(\.isPumping).map(\.file) + finishing }
+
+        /// Nobody waits for it, has it open or fills it: it need not stay open.
+        mutating func dropIfUnused(_ id: ObjectIdentifier) {
+            guard let entry = files[id], entry.waiters.isEmpty, entry.openCount <= 0, !entry.isPumping else { return }
+            files[id] = nil
+        }
     }
 
     /// Guards memory only; never held while a completion runs.
@@ -209,6 +215,7 @@ package final class ContentFiller: Sendable {
     private func giveUp(_ number: UInt64, of id: ObjectIdentifier) {
         let (waiter, obstacle): (Waiter?, FillError?) = state.withLock { state in
             guard let obstacle = state.obstacle else { return (nil, nil) }
+            defer { state.dropIfUnused(id) }
             return (state.files[id]?.waiters.removeValue(forKey: number), obstacle)
         }
         waiter?.completion(obstacle)
@@ -230,7 +237,10 @@ package final class ContentFiller: Sendable {
     }
 
     private func cancel(_ number: UInt64, of id: ObjectIdentifier) {
-        let waiter = state.withLock { $0.files[id]?.waiters.removeValue(forKey: number) }
+        let waiter = state.withLock { state in
+            defer { state.dropIfUnused(id) }
+            return state.files[id]?.waiters.removeValue(forKey: number)
+        }
         waiter?.completion(.cloud(.cancelled))
     }
 
@@ -384,9 +394,10 @@ package final class ContentFiller: Sendable {
             state.obstacle = obstacle
             guard obstacle != nil else { return [] }
             var waiting = [Waiter]()
-            for id in state.files.keys {
+            for id in Array(state.files.keys) {
                 waiting += state.files[id]?.waiters.values.map { $0 } ?? []
                 state.files[id]?.waiters.removeAll()
+                state.dropIfUnused(id)
             }
             return waiting
         }
