@@ -42,15 +42,11 @@ struct DataDirectory: Sendable {
         }
     }
 
-    /// Names and keys are for nobody else's eyes, whoever made the folder and for whom. SQLite gives the files beside it the same mode. What
-    /// keeps it from being so, opening it tells.
+    /// Names and keys are for nobody else's eyes, whoever made the folder and for whom. SQLite gives the files beside it the same mode. What is
+    /// there already has the mode that somebody wants it to have; what keeps it from being made, opening it tells.
     private static func makePrivate(_ file: String) {
-        let descriptor = open(file, O_CREAT | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & 0o007 != 0 else { return }
-        _ = fchmod(descriptor, status.st_mode & 0o770)
+        let descriptor = open(file, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        if descriptor >= 0 { close(descriptor) }
     }
 
     /// - Parameter now: by which packs are numbered.
