@@ -32,7 +32,9 @@ package final class UbiquityServer: Sendable {
             packBytes: configuration.packBytes,
             now: configuration.now()
         )
-        catalog = try directory.openCatalog(url: configuration.catalogURL) { [chunks] in chunks.hasPack($0, upTo: $1) }
+        catalog = try directory.openCatalog(url: configuration.catalogURL) { [chunks] in
+            chunks.hasRecord(in: $0, endingAt: $1)
+        }
         hub = FeedHub(signOfLife: configuration.signOfLife ?? CloudLimits.signOfLife)
     }
 

@@ -28,6 +28,30 @@ import UbiquityModel
         #expect(core.handle(.timer, at: later) == [.runPass([.place(place)])])
     }
 
+    @Test func `what others have changed comes although there is always something to do here`() throws {
+        var core = liveCore()
+        for number in 0..<2000 {
+            let name = try Name("photo \(number)")
+            _ = core.handle(.changed(LocalPlace(folder: place.folder, name: name), isOpen: false), at: .start)
+        }
+        var now = later
+        var effects = core.handle(.timer, at: now)
+        effects += core.handle(.remoteChanged, at: now)
+        var loaded = 0
+        // All are waiting for their turn to be sent, and one look at them takes longer than they wait.
+        for _ in 0..<500 {
+            let passes = effects.compactMap { if case .runPass(let works) = $0 { works } else { nil } }
+            let pass = try #require(passes.first)
+            now = now + .milliseconds(10)
+            let verdicts = Dictionary(uniqueKeysWithValues: pass.map { ($0, Core.Verdict.later(.milliseconds(20))) })
+            effects = core.handle(.passEnded(verdicts), at: now)
+            guard effects.contains(.loadPending) else { continue }
+            loaded += 1
+            effects += core.handle(.pendingLoaded([], isLast: false), at: now)
+        }
+        #expect((3...6).contains(loaded), "\(loaded)")
+    }
+
     @Test func `what is due by a moment is not done before, nor put off`() {
         var core = liveCore()
         _ = core.handle(.due(.place(place), after: .seconds(2)), at: .start)

@@ -56,6 +56,17 @@ import UbiquityModel
         #expect(try file.finish() == state)
     }
 
+    @Test func `given up again it has what a program has set since that was decided`() throws {
+        let file = try make()
+        var decided = file.placeholder
+        decided.generation += 1
+        try file.setAttributes(modified: nil, mode: 0o600)
+        let state = try file.evict(as: decided)
+        #expect(state.mode == 0o600)
+        #expect(state.placeholder?.mode == 0o600)
+        #expect(state.placeholder?.generation == decided.generation)
+    }
+
     /// Its row said then that the cloud has what a program had just written: it was never sent.
     @Test func `who comes to it when it is whole is told what it was then, and not what a program has made of it`()
         throws

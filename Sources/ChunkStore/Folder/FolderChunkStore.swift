@@ -73,7 +73,9 @@ package final class FolderChunkStore: ChunkStore {
 
     package func hasPack(_ pack: UInt64) -> Bool { folder.contains(pack) }
 
-    package func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool {
+    package func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool { folder.contains(pack, upTo: end) }
+
+    package func hasRecord(in pack: UInt64, endingAt end: UInt64) -> Bool {
         folder.contains(pack, upTo: end) && !damaged.contains(pack, endingAt: end)
     }
 

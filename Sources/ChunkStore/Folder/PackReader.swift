@@ -22,16 +22,18 @@ struct PackReader: ChunkReader {
                 throw .missing(pack: chunk.location.pack)
             }
             let header = UnsafeRawBufferPointer(header)
-            let isDamaged =
-                !PackRecord.names(header, chunk.chunk)
-                || examining && !PackRecord.isValid(header, data: UnsafeRawBufferPointer(room))
-            if isDamaged { damaged.note(chunk.location) }
-            return isDamaged
+            if examining {
+                let isDamaged = !PackRecord.isValid(header, data: UnsafeRawBufferPointer(room))
+                damaged.note(chunk.location, isDamaged)
+                if isDamaged { return true }
+            }
+            // Whole, it is another chunk's: that one is here.
+            return !PackRecord.names(header, chunk.chunk)
         }
     }
 }
 
-/// Records that the disk gave back as something else, until the store is opened again: whoever has such a chunk is to bring it anew, and
+/// Records that the disk gave back as something else when they were last examined, until the store is opened again: whoever has such a chunk is to bring it anew, and
 /// nobody is to give it up because it is here.
 final class DamagedRecords: Sendable {
     private struct End: Hashable {
@@ -43,9 +45,11 @@ final class DamagedRecords: Sendable {
     private let ends = Mutex<Set<End>>([])
 
     /// The location is one that has been read: its end is no overflow.
-    func note(_ location: ChunkLocation) {
+    func note(_ location: ChunkLocation, _ isDamaged: Bool) {
         let end = End(pack: location.pack, end: location.offset + UInt64(location.length))
-        _ = ends.withLock { $0.insert(end) }
+        ends.withLock { ends in
+            if isDamaged { ends.insert(end) } else if !ends.isEmpty { ends.remove(end) }
+        }
     }
 
     func contains(_ pack: UInt64, endingAt end: UInt64) -> Bool {

@@ -88,6 +88,23 @@ import UbiquityModel
         #expect(kinds == [.current, .conflict])
     }
 
+    @Test(arguments: Backend.allCases, [true, false])
+    func `what was deleted is kept for whoever brings it back without having seen it`(
+        backend: Backend,
+        isSeen: Bool
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let (first, second) = try await edited(test)
+        let delete = first.operation(.delete(base: second.revision, conflicts: []))
+        #expect(try await test.commit([delete]).outcomes.first?.item?.isDeleted == true)
+        let other = TestFile("other")
+        let edit = other.edit(first.item, base: isSeen ? second.revision : first.revision, edited: 30)
+        let answer = try await test.commit([edit], chunks: other.records, discardsFormer: true)
+        #expect(answer.outcomes.first?.item?.isDeleted == false)
+        let versions = try await test.catalog.versions(first.item, test.scope).map(\.revision)
+        #expect(versions.contains(second.revision) != isSeen)
+    }
+
     @Test(arguments: Backend.allCases)
     func `a discarded version is listed no more, and its chunks go a day later`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)

@@ -195,6 +195,14 @@ import UbiquityModel
         #expect(try Files.status(pack).st_size == before.count)
         let read = try await store.read(requests(chunks, locations), examining: true)
         #expect(read.map(\.isDamaged) == [false, true, false])
+        // From now on it counts as lost: whoever has it is asked for it.
+        let ends = locations.map { $0.offset + UInt64($0.length) }
+        #expect(ends.map { store.hasRecord(in: 1, endingAt: $0) } == [true, false, true])
+        #expect(store.hasPack(1, upTo: ends[2]))
+        // Unless it can be read again.
+        try overwrite(pack, at: position, with: [before[position]])
+        _ = try await store.read(requests(chunks, locations), examining: true)
+        #expect(ends.allSatisfy { store.hasRecord(in: 1, endingAt: $0) })
     }
 
     @Test func `a pack of the first format version is read, repaired, and not added to`() async throws {
@@ -253,6 +261,10 @@ import UbiquityModel
         let other = try #require(chunk("b"))
         let read = try await store.read([ChunkRequest(chunk: other, location: location)], examining: false)
         #expect(read.map(\.isDamaged) == [true])
+        // Whose it is has it.
+        let again = try await store.read([ChunkRequest(chunk: other, location: location)], examining: true)
+        #expect(again.map(\.isDamaged) == [true])
+        #expect(store.hasRecord(in: 1, endingAt: location.offset + UInt64(location.length)))
         let beyond = ChunkLocation(pack: 1, offset: 100_000, length: 100)
         await #expect(throws: ChunkStoreError.missing(pack: 1)) {
             _ = try await store.read([ChunkRequest(chunk: other, location: beyond)], examining: false)
