@@ -16,7 +16,7 @@ package protocol ChunkStore: Sendable {
     /// Whether the pack is there, and has what lies before `end`, in bytes from its beginning. It may be shorter where packs and
     /// catalogue are backups of different days.
     func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool
-    /// The same of a record that ends there; `false` as well if it was found damaged when it was last examined.
+    /// The same of a record that ends there; `false` as well if it has been found damaged, and still is.
     func hasRecord(in pack: UInt64, endingAt end: UInt64) -> Bool
     /// The size of a pack in bytes; `nil` if it is not there, or may still be added to. Blocks on the disk.
     func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64?

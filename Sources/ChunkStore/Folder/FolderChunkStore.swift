@@ -76,7 +76,22 @@ package final class FolderChunkStore: ChunkStore {
     package func hasPack(_ pack: UInt64, upTo end: UInt64) -> Bool { folder.contains(pack, upTo: end) }
 
     package func hasRecord(in pack: UInt64, endingAt end: UInt64) -> Bool {
-        folder.contains(pack, upTo: end) && !damaged.contains(pack, endingAt: end)
+        guard folder.contains(pack, upTo: end) else { return false }
+        guard let record = damaged[pack, endingAt: end] else { return true }
+        return isWhole(record)
+    }
+
+    /// Whoever mends the disk says nothing of it. Blocks on that.
+    private func isWhole(_ record: ChunkRequest) -> Bool {
+        do {
+            var room = [UInt8](repeating: 0, count: try dataCount(at: record.location))
+            let reader = PackReader(folder: folder, damaged: damaged)
+            return try room.withUnsafeMutableBytes { room throws(ChunkStoreError) in
+                try !reader.read(record, into: room, examining: true)
+            }
+        } catch {
+            return false
+        }
     }
 
     package func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64? {

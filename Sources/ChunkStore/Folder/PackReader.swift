@@ -24,7 +24,7 @@ struct PackReader: ChunkReader {
             let header = UnsafeRawBufferPointer(header)
             if examining {
                 let isDamaged = !PackRecord.isValid(header, data: UnsafeRawBufferPointer(room))
-                damaged.note(chunk.location, isDamaged)
+                damaged.note(chunk, isDamaged)
                 if isDamaged { return true }
             }
             // Whole, it is another chunk's: that one is here.
@@ -42,17 +42,18 @@ final class DamagedRecords: Sendable {
     }
 
     /// A leaf.
-    private let ends = Mutex<Set<End>>([])
+    private let records = Mutex<[End: ChunkRequest]>([:])
 
     /// The location is one that has been read: its end is no overflow.
-    func note(_ location: ChunkLocation, _ isDamaged: Bool) {
+    func note(_ record: ChunkRequest, _ isDamaged: Bool) {
+        let location = record.location
         let end = End(pack: location.pack, end: location.offset + UInt64(location.length))
-        ends.withLock { ends in
-            if isDamaged { ends.insert(end) } else if !ends.isEmpty { ends.remove(end) }
+        records.withLock { records in
+            if isDamaged { records[end] = record } else if !records.isEmpty { records[end] = nil }
         }
     }
 
-    func contains(_ pack: UInt64, endingAt end: UInt64) -> Bool {
-        ends.withLock { !$0.isEmpty && $0.contains(End(pack: pack, end: end)) }
+    subscript(pack: UInt64, endingAt end: UInt64) -> ChunkRequest? {
+        records.withLock { $0.isEmpty ? nil : $0[End(pack: pack, end: end)] }
     }
 }

@@ -201,7 +201,6 @@ import UbiquityModel
         #expect(store.hasPack(1, upTo: ends[2]))
         // Unless it can be read again.
         try overwrite(pack, at: position, with: [before[position]])
-        _ = try await store.read(requests(chunks, locations), examining: true)
         #expect(ends.allSatisfy { store.hasRecord(in: 1, endingAt: $0) })
     }
 
