@@ -187,5 +187,32 @@ extension Story {
             ],
             moreFaults: [.noSync, .population, .races]
         ),
+        // A new folder took a name between in a commit that did not free its own, and its author never came back.
+        Story(
+            seed: 90_189_649_114_471,
+            steps: [
+                0, 5, 9, 10, 15, 16, 18, 20, 22, 30, 31, 32, 35, 39, 40, 42, 46, 47, 50, 55, 56, 64, 66, 71, 72, 81, 85,
+            ],
+            moreFaults: [.packages]
+        ),
+        // A folder was moved while nobody knew it by its inode, and became another item, whose answer was lost: what lay in it was told nobody.
+        Story(
+            seed: 1_400_000_157_362,
+            steps: [
+                0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 19, 20, 21, 22, 23, 24, 27, 28, 29, 30, 31, 32, 35, 36, 37,
+                38, 39, 41, 42, 44, 47, 48, 52, 53, 54, 55, 56, 57, 58, 59, 60,
+            ]
+        ),
+        // Others gave an item a name that a file has here by a further name of its own: nobody made room.
+        Story(
+            seed: 1_600_000_554_909,
+            steps: [2, 3, 18, 19, 20, 21, 23],
+            moreFaults: [.databases, .hardLinks, .lateWords, .population]
+        ),
+        Story(
+            seed: 1_210_000_001_445,
+            steps: [1, 2, 3, 11, 19, 20, 23, 36, 38, 40, 41, 43, 44],
+            moreFaults: [.databases, .hardLinks, .links]
+        ),
     ]
 }
