@@ -186,9 +186,6 @@ extension MountTests {
         @Test func `up does not rely on a service that is dying`() async throws {
             try await withSite { site in
                 let a = site.device("a")
-                try a.up()
-                try a.write("kept", to: "a.txt")
-                try a.killService()
                 let dying = try startDying(a, site)
                 try a.up()
                 #expect(try dying.wait().isSuccess)
@@ -199,9 +196,6 @@ extension MountTests {
         @Test(arguments: [true, false]) func `nor does down`(namesMount: Bool) async throws {
             try await withSite { site in
                 let a = site.device("a")
-                try a.up()
-                try a.write("kept", to: "a.txt")
-                try a.killService()
                 let dying = try startDying(a, site)
                 let down = try a.run(namesMount ? ["down", a.mountPoint] : ["down"])
                 #expect(down.isSuccess, "\(down)")
@@ -213,8 +207,12 @@ extension MountTests {
             }
         }
 
-        /// What stands in for a killed service: it still takes a connection, and its last thread is gone before it answers.
+        /// Sets a device up with a file, kills its service, and starts what stands in for that: it still takes a connection, and its last thread is
+        /// gone before it answers.
         private func startDying(_ device: Device, _ site: Site) throws -> Command {
+            try device.up()
+            try device.write("kept", to: "a.txt")
+            try device.killService()
             let program = """
                 import os, socket
                 os.chdir(os.environ["UBIQUITY_HOME"])

@@ -127,12 +127,9 @@ extension SQLiteCatalog {
             guard sum <= Wholeness.manifestBytes || bytes.count == 1 else {
                 throw CatalogError.tooMuch(bytes: sum, limit: Int(Wholeness.manifestBytes))
             }
-            // Each content once, and each chunk.
-            var chunks: [ChunkID: ChunkRecord] = [:]
+            // Each content once.
             var known: [ContentID: Wholeness] = [:]
-            for content in bytes.keys {
-                known[content] = try db.wholeness(of: content, container: container, hasPack, &chunks)
-            }
+            for content in bytes.keys { known[content] = try db.wholeness(of: content, container: container, hasPack) }
             return try revisions.map { item, revision in
                 let content = try db.content(of: revision, item, container: container)
                 return content.flatMap { known[$0] } ?? .unknown
@@ -263,20 +260,17 @@ extension Database {
         return try first(sql, [container, revision.blob, item.blob])?.digest(0)
     }
 
-    /// - Parameter chunks: those that were looked up before.
     fileprivate func wholeness(
         of content: ContentID,
         container: Int64,
-        _ hasPack: @Sendable (UInt64, UInt64) -> Bool,
-        _ chunks: inout [ChunkID: ChunkRecord]
+        _ hasPack: @Sendable (UInt64, UInt64) -> Bool
     ) throws -> Wholeness {
         guard let manifest = try manifest(of: content, container: container) else { return .unknown }
         var packs: [UInt64: UInt64] = [:]
         for entry in manifest.entries {
-            guard let record = try chunks[entry.chunk] ?? chunk(entry.chunk, container: container),
-                hasPack(record.pack, record.end)
-            else { return .unknown }
-            chunks[entry.chunk] = record
+            guard let record = try chunk(entry.chunk, container: container), hasPack(record.pack, record.end) else {
+                return .unknown
+            }
             packs[record.pack] = max(packs[record.pack] ?? 0, record.end)
         }
         return Wholeness(isKnown: true, packs: packs)

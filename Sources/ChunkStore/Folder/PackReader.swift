@@ -33,8 +33,8 @@ struct PackReader: ChunkReader {
     }
 }
 
-/// Records that the disk gave back as something else when they were last examined, until the store is opened again: whoever has such a chunk is to bring it anew, and
-/// nobody is to give it up because it is here.
+/// Records that the disk gave back as something else when they were last examined, until the store is opened again: whoever has such a chunk
+/// is to bring it anew, and nobody is to give it up because it is here.
 final class DamagedRecords: Sendable {
     private struct End: Hashable {
         var pack: UInt64

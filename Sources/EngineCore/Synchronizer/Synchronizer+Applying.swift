@@ -515,8 +515,7 @@ extension Synchronizer {
 
     func settleApplied(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace, _ pass: Pass) async {
         if state.kind == .folder {
-            let known = device.place(ofFolder: state.key)
-            if isStill(state.key, at: place) { device.folders.note(state.key, at: place, unlessMovedFrom: known) }
+            noteFolderMoved(state.key, to: place)
             pass.localFolders[remote.id] = state.key
             tracker.madeFolders[state.key] = remote.id
         }

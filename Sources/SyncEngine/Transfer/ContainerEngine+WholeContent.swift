@@ -97,9 +97,9 @@ extension ContainerEngine {
                 try staged.complete(size: file.size, attributes: wanted.remote.attributes)
             }
         } catch let error as Errno {
-            // What the disk could not write it says once, and the pages look as if it had.
+            // What the disk could not write it says once, and the pages look as if it had: the next attempt must not find them.
             let staging = replica.staging
-            BlockingPool.shared.submit { try? staging.remove(staged.name) }
+            try? await BlockingPool.shared.run { try staging.remove(staged.name) }
             throw .system(error)
         } catch {
             throw .corrupted("\(error)")
