@@ -41,7 +41,7 @@ package final class DeletionLog: Sendable {
                 try checked(clinux_open_at(AT_FDCWD, path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600))
             )
         }
-        let bytes = try ReplicaError.naming("read", path) { () throws(Errno) in try Self.contents(file.raw) }
+        let bytes = try ReplicaError.naming("read", path) { () throws(Errno) in try contents(of: file.raw) }
         var entries = Set<Entry>()
         var records = 0
         var isOld = false
@@ -218,16 +218,5 @@ package final class DeletionLog: Sendable {
         var sum = start
         for byte in bytes { sum = (sum ^ UInt32(byte)) &* 16_777_619 }
         return sum
-    }
-
-    private static func contents(_ file: Int32) throws(Errno) -> [UInt8] {
-        let size = Int(try status(of: file).size)
-        var result: Int64 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: size) { room, count in
-            result = clinux_pread(file, room.baseAddress, room.count, 0)
-            count = max(0, Int(result))
-        }
-        try checked(result)
-        return bytes
     }
 }

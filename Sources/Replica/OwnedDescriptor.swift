@@ -71,3 +71,15 @@ extension Errno {
     /// ENODATA: no such extended attribute.
     package static var noAttribute: Errno { Errno(rawValue: Glibc.ENODATA) }
 }
+
+/// All of a small file of our own.
+func contents(of file: Int32) throws(Errno) -> [UInt8] {
+    let size = Int(try status(of: file).size)
+    var result: Int64 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: size) { room, count in
+        result = clinux_pread(file, room.baseAddress, room.count, 0)
+        count = max(0, Int(result))
+    }
+    try checked(result)
+    return bytes
+}

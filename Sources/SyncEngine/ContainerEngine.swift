@@ -196,6 +196,8 @@ package actor ContainerEngine {
 
     /// All that changed while nobody looked is known: what a stop leaves undone is what waits then.
     private var hasScanned = false
+    /// Contents that are about to become files of their own.
+    var orphansBeingKept = 0
 
     /// Finds what changed while nobody looked, and begins to sync.
     package func start() async throws(EngineError) {
@@ -221,6 +223,7 @@ package actor ContainerEngine {
         }
         handle(.started)
         Task { await self.referToAgreedRevisions() }
+        Task { await self.keepFormerlyReplaced() }
     }
 
     /// Of inodes that were never synced, or are another item's by now.

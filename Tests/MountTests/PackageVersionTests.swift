@@ -233,6 +233,33 @@ extension MountTests {
             }
         }
 
+        @Test func `what a program writes in a package that was replaced outlives the service`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let folder = try Files.open(b.path("D.rtfd"), O_RDONLY | O_DIRECTORY)
+                defer { close(folder) }
+                try a.shell("printf 'by a' > D.rtfd/TXT.rtf")
+                try a.sync()
+                try b.waitForText("by a", in: "D.rtfd/TXT.rtf", within: .seconds(45))
+                let file = openat(folder, "TXT.rtf", O_WRONLY | O_CLOEXEC)
+                try #require(file >= 0)
+                try Files.write(Array("late".utf8), descriptor: file, path: "TXT.rtf")
+                #expect(fsync(file) == 0)
+                // Not closed: nobody has told of it.
+                try b.killService()
+                close(file)
+                try b.up()
+                let kept = try waitForOne(b, "TXT (")
+                try b.waitForText("late", in: kept)
+                #expect(try b.text("D.rtfd/TXT.rtf") == "by a")
+                // Once, and not with each start.
+                try b.killService()
+                try b.up()
+                try settle(b, a)
+                for device in [a, b] { #expect(try device.names() == ["D.rtfd", kept], "on \(device.name)") }
+            }
+        }
+
         /// The name of what is kept, which has the device's in it.
         private func waitForOne(_ device: Device, _ prefix: String) throws -> String {
             var found: [String] = []

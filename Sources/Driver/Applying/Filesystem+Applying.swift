@@ -38,6 +38,7 @@ extension Filesystem {
     func stagedOrigin(_ staged: Name) throws(MutationFailure) -> Origin {
         try failing { () throws(Errno) in
             guard let seen = try look(stagingDescriptor, staged) else { throw .noSuchFileOrDirectory }
+            if seen.kind == .file, seen.facts.placeholder == nil { replica.tree.unsettled.add(seen.key) }
             return Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen.sighting)
         }
     }

@@ -24,19 +24,21 @@ extension Filesystem {
     ) throws(MutationFailure) -> MutationResult {
         let origin = try stagedOrigin(staged)
         let exchange = UInt32(CLINUX_RENAME_EXCHANGE)
-        try withPackage(evidence, folder, descriptor, name, isPatient: isPatient) { seen, old throws(MutationFailure) in
-            try failing { () throws(Errno) in
-                let place = Destination(folder: folder, descriptor: descriptor, name: name, seen: seen)
+        try withPackage(evidence, folder, descriptor, name, isPatient: isPatient) {
+            seen,
+            opened,
+            tree throws(MutationFailure) in
+            let place = Destination(folder: folder, descriptor: descriptor, name: name, seen: seen)
+            let old = Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen)
+            try withRecord(of: tree, staged, folder) { () throws(Errno) in
                 try move(origin, place, exchange)
+            } isExpected: {
+                isAsExpected(opened, evidence)
+            } undo: { () throws(Errno) in
+                let new = Destination(folder: folder, descriptor: descriptor, name: name, seen: origin.seen)
+                try move(old, new, exchange)
             }
-            // What somebody wrote between the look and the exchange is in the old one: that comes back, and is sent.
-            guard !isAsExpected(old, evidence) else { return }
-            try failing { () throws(Errno) in
-                let back = Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen)
-                let place = Destination(folder: folder, descriptor: descriptor, name: name, seen: origin.seen)
-                try move(back, place, exchange)
-            }
-            throw .stale
+            synchronize(descriptor)
         }
         return MutationResult(
             state: try failing { () throws(Errno) in try replica.tree.observe(in: descriptor.raw, name) }
@@ -52,28 +54,69 @@ extension Filesystem {
         isPatient: Bool
     ) throws(MutationFailure) -> MutationResult {
         let flags = UInt32(CLINUX_RENAME_NOREPLACE)
-        try withPackage(evidence, folder, descriptor, name, isPatient: isPatient) { seen, old throws(MutationFailure) in
+        try withPackage(evidence, folder, descriptor, name, isPatient: isPatient) {
+            seen,
+            opened,
+            tree throws(MutationFailure) in
             let here = Origin(folder: folder, descriptor: descriptor, name: name, seen: seen)
-            let away = Destination(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: nil)
-            try failing { () throws(Errno) in try move(here, away, flags) }
-            guard !isAsExpected(old, evidence) else { return }
-            try failing { () throws(Errno) in
-                let back = Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen)
-                try move(back, Destination(folder: folder, descriptor: descriptor, name: name, seen: nil), flags)
+            let old = Origin(folder: table.staging.key, descriptor: stagingDescriptor, name: staged, seen: seen)
+            try withRecord(of: tree, staged, folder) { () throws(Errno) in
+                let away = Destination(
+                    folder: table.staging.key,
+                    descriptor: stagingDescriptor,
+                    name: staged,
+                    seen: nil
+                )
+                try move(here, away, flags)
+            } isExpected: {
+                isAsExpected(opened, evidence)
+            } undo: { () throws(Errno) in
+                try move(old, Destination(folder: folder, descriptor: descriptor, name: name, seen: nil), flags)
             }
-            throw .stale
         }
         return MutationResult(state: nil)
     }
 
-    /// Runs `act` with the package's folder open, if it is as expected and nobody uses it.
+    /// Takes a package out of the tree and into the staging folder, where it stays with what it was like.
+    ///
+    /// What somebody wrote between the look and the act is in it: then it comes back, and is sent. If it cannot, it stays recorded, and the
+    /// engine keeps what was written.
+    private func withRecord(
+        of tree: PackageTree,
+        _ staged: Name,
+        _ folder: InodeKey,
+        _ act: () throws(Errno) -> Void,
+        isExpected: () -> Bool,
+        undo: () throws(Errno) -> Void
+    ) throws(MutationFailure) {
+        let staged = staged.description
+        try failing { () throws(Errno) in
+            try replica.staging.note(replaced: tree, as: staged, from: folder)
+            do throws(Errno) { try act() } catch {
+                replica.staging.forget(replaced: staged)
+                throw error
+            }
+        }
+        if isExpected() { return }
+        try failing { () throws(Errno) in try undo() }
+        replica.staging.forget(replaced: staged)
+        throw .stale
+    }
+
+    /// A power loss would take the exchange back otherwise, with what programs write to the new state until then.
+    private func synchronize(_ folder: SharedDescriptor) {
+        guard let opened = try? OwnedDescriptor(reopening: folder.raw, flags: O_RDONLY | O_DIRECTORY) else { return }
+        _ = clinux_fsync(opened.raw)
+    }
+
+    /// Runs `act` with the package's folder open, and all that lies in it, if it is as expected and nobody uses it.
     private func withPackage(
         _ evidence: LocalEvidence,
         _ folder: InodeKey,
         _ descriptor: SharedDescriptor,
         _ name: Name,
         isPatient: Bool,
-        _ act: (Sighting, Int32) throws(MutationFailure) -> Void
+        _ act: (Sighting, Int32, PackageTree) throws(MutationFailure) -> Void
     ) throws(MutationFailure) {
         try withHeld(evidence, folder, descriptor, name, alone: false, afterwards: .free) {
             seen throws(MutationFailure) in
@@ -86,8 +129,8 @@ extension Filesystem {
             }
             let tree = try failing { () throws(Errno) in try PackageTree(folder: opened.raw) }
             guard evidence.describes(tree.state) else { throw .stale }
-            guard !isUsed(tree, isPatient: isPatient) else { throw .busy }
-            try act(seen.sighting, opened.raw)
+            guard !isUsed(tree, opened.raw, isPatient: isPatient) else { throw .busy }
+            try act(seen.sighting, opened.raw, tree)
             node?.state.withLock { $0.wasPackage = (folder, name) }
         }
     }
@@ -109,13 +152,17 @@ extension Filesystem {
     private func isAsExpected(_ folder: Int32, _ evidence: LocalEvidence) -> Bool {
         // One that cannot be looked at any more was changed.
         guard let tree = try? PackageTree(folder: folder), evidence.describes(tree.state) else { return false }
-        return !isUsed(tree, isPatient: false)
+        return !isUsed(tree, folder, isPatient: false)
     }
 
-    private func isUsed(_ tree: PackageTree, isPatient: Bool) -> Bool {
+    private func isUsed(_ tree: PackageTree, _ folder: Int32, isPatient: Bool) -> Bool {
         let now = Node.coarseTime()
         return tree.entries.contains { entry in
-            guard entry.state.kind == .file, let node = table.node(entry.state.key) else { return false }
+            guard entry.state.kind == .file else { return false }
+            guard let node = table.node(entry.state.key) else {
+                // Nobody has it open by this mount. By one before, whose service was killed, somebody may.
+                return mayPass && PackageFolder.isWritten(entry.element.path, in: folder)
+            }
             if isMapped(node, reads: false) { return true }
             return node.state.withLock { state in
                 if state.writers > 0 { return true }

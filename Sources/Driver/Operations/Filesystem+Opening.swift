@@ -129,6 +129,7 @@ extension Filesystem {
             }
             return streamingHandle(request, node, file, dataless)
         }
+        try replica.tree.unsettled.settle(node.key, file.raw)
         let mayMap = flags & O_ACCMODE == O_RDWR
         let handle = Handle(node: node, descriptor: file, isWritable: true, mayMap: mayMap, thread: request.thread)
         if flags & O_TRUNC != 0 {

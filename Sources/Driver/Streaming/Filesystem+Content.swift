@@ -29,7 +29,8 @@ extension Filesystem {
                     descriptor: descriptor,
                     placeholder: placeholder,
                     present: present,
-                    key: key
+                    key: key,
+                    unsettled: replica.tree.unsettled
                 )
             }
             // Only now nobody can make another one. If the inode was truncated, evicted or finished between, this object must never

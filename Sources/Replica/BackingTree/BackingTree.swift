@@ -7,14 +7,14 @@ package import UbiquityModel
 /// link and leaves neither the tree nor its filesystem.
 package final class BackingTree: Sendable {
     private let root: OwnedDescriptor
-    /// `syncfs` and listing refuse an `O_PATH` descriptor.
-    private let readableRoot: OwnedDescriptor
+    package let unsettled: UnsettledFiles
     package let rootKey: InodeKey
     package let folders: FolderIndex
 
     package init(path: String) throws(Errno) {
         root = OwnedDescriptor(try checked(clinux_open_at(AT_FDCWD, path, Int32(CLINUX_O_PATH) | O_DIRECTORY, 0)))
-        readableRoot = try OwnedDescriptor(reopening: root.raw, flags: O_RDONLY | O_DIRECTORY)
+        // `syncfs` refuses an `O_PATH` descriptor.
+        unsettled = UnsettledFiles(filesystem: try OwnedDescriptor(reopening: root.raw, flags: O_RDONLY | O_DIRECTORY))
         rootKey = try InodeKey(descriptor: root.raw)
         folders = FolderIndex(root: rootKey)
     }
@@ -160,5 +160,5 @@ package final class BackingTree: Sendable {
     }
 
     /// Everything written to the tree's filesystem so far is durable when this returns (one syncfs).
-    package func synchronize() throws(Errno) { try checked(clinux_syncfs(readableRoot.raw)) }
+    package func synchronize() throws(Errno) { try unsettled.synchronize() }
 }

@@ -11,6 +11,7 @@ package import UbiquityModel
 package final class PlaceholderFile: Sendable {
     package let key: InodeKey
     private let file: OwnedDescriptor
+    private let unsettled: UnsettledFiles?
     /// Orders writing, finishing and discarding, so that no late chunk reaches an inode that is whole or discarded.
     /// Held across system calls on this one inode, and nothing but `state` is locked under it.
     private let filling = Mutex(())
@@ -30,13 +31,16 @@ package final class PlaceholderFile: Sendable {
     /// - Parameters:
     ///   - descriptor: open for reading and writing, on the backing inode.
     ///   - present: what is known to hold content already.
+    ///   - unsettled: is told when the file becomes whole; programs have it open or may open it.
     package init(
         descriptor: consuming OwnedDescriptor,
         placeholder: Placeholder,
         present: ByteRangeSet = ByteRangeSet(),
-        key: InodeKey
+        key: InodeKey,
+        unsettled: UnsettledFiles? = nil
     ) {
         file = descriptor
+        self.unsettled = unsettled
         self.key = key
         state = Mutex(State(placeholder: placeholder, present: present))
     }
@@ -120,6 +124,7 @@ package final class PlaceholderFile: Sendable {
             case .discarded: throw .stale
             case .filling:
                 guard isComplete else { throw .resourceTemporarilyUnavailable }
+                unsettled?.add(key)
                 do throws(Errno) {
                     try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
                 } catch {

@@ -98,6 +98,14 @@ package enum PackageFolder {
         return try open(last, in: parent.raw, flags)
     }
 
+    /// Whether a program has a file open for writing, or mapped, by whatever way: the disk is asked. What the disk cannot tell it cannot
+    /// tell of any file, and then this is false.
+    package static func isWritten(_ path: ItemPath, in folder: Int32) -> Bool {
+        // The signal by which the kernel tells that a lease is broken would end the process.
+        guard clinux_ignore_leases() == 0, let file = try? open(path, in: folder, flags: O_RDONLY) else { return false }
+        return clinux_check_unused(file.raw, 0) == -EAGAIN
+    }
+
     private static func open(_ name: Name, in folder: Int32, _ flags: Int32) throws(Errno) -> OwnedDescriptor {
         try OwnedDescriptor(in: folder, name, flags: flags | O_NONBLOCK)
     }

@@ -142,7 +142,7 @@ package struct PackageTree: Sendable {
 
 /// FNV-1a of 64 bits, mixed in the end: the same in every run and version, and not to be relied on against anybody who wants two contents
 /// to have the same.
-private struct StableHash {
+struct StableHash {
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 
     mutating func add(_ bytes: [UInt8]) {

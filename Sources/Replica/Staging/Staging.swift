@@ -5,7 +5,8 @@ package import UbiquityModel
 
 /// A folder beside the tree, on the same filesystem, in which items are prepared before one rename publishes them.
 ///
-/// Everything in it is disposable at start, except partly downloaded contents (`REVISION.part`).
+/// Everything in it is disposable at start, except partly downloaded contents (`REVISION.part`) and old states of packages in which programs
+/// may have written (`NAME` with `NAME.replaced`).
 package final class Staging: Sendable {
     package let path: String
     private let folder: OwnedDescriptor
@@ -82,9 +83,11 @@ package final class Staging: Sendable {
         try Self.remove(name, in: folder.raw)
     }
 
-    /// Removes everything but partly downloaded contents.
+    /// Removes everything but partly downloaded contents and replaced packages.
     package func clean() throws(Errno) {
-        for name in try folderNames(folder.raw) where Self.revision(ofPart: name) == nil {
+        let names = try folderNames(folder.raw)
+        let kept = replacedPackages(among: names)
+        for name in names where Self.revision(ofPart: name) == nil && !kept.contains(name) {
             try Self.remove(name, in: folder.raw)
         }
     }

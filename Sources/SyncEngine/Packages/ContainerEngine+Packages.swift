@@ -266,46 +266,4 @@ extension ContainerEngine {
             throw .corrupted("\(error)")
         }
     }
-
-    // MARK: What was replaced
-
-    /// How long the old state of a package stays for programs that walked in before it was replaced.
-    private static let keepingTime = Duration.seconds(30)
-
-    func keepReplaced(_ staged: String) {
-        let logger = logger
-        // Not held meanwhile: who mounts the container again would wait for it. What is left then, the next start removes.
-        Task { [weak self, weak replica] in
-            repeat {
-                try? await Task.sleep(for: Self.keepingTime)
-            } while await self?.isWritten(replaced: staged) == true
-            guard let replica else { return }
-            do {
-                try await BlockingPool.shared.run { try replica.staging.remove(staged) }
-                // What the kernel knows of it keeps it on the disk.
-                await self?.mount?.removed(staged: staged)
-            } catch {
-                logger.warning("the old state of a package stays until the next start", metadata: ["why": "\(error)"])
-            }
-        }
-    }
-
-    /// Whether somebody has a file open for writing in the old state of a package: what was written there is kept when it is closed.
-    private func isWritten(replaced staged: String) async -> Bool {
-        let replica = replica
-        let tree: PackageTree
-        do {
-            tree = try await BlockingPool.shared.run {
-                let folder = try replica.staging.open(staged, flags: O_RDONLY | O_DIRECTORY)
-                return try PackageTree(folder: folder.raw)
-            }
-        } catch .noSuchFileOrDirectory as Errno {
-            return false
-        } catch {
-            // What cannot be looked at now may be in use.
-            return true
-        }
-        guard let mount else { return false }
-        return tree.entries.contains { $0.state.kind == .file && mount.hasWriter($0.state.key) }
-    }
 }

@@ -51,7 +51,9 @@ extension EngineView {
             if case .replacePackage = mutation { engine?.assumeIsolated { $0.keepReplaced(staged) } }
             return .success(MutationResult(state: package))
         case .removePackage(_, _, _, _, let staged):
-            if case .success = result { engine?.assumeIsolated { $0.keepReplaced(staged) } }
+            // If it failed half-way, it lies there as well.
+            let isThere = if case .success = result { true } else { replica.staging.mayHoldReplaced(staged) }
+            if isThere { engine?.assumeIsolated { $0.keepReplaced(staged) } }
             return result
         case .move(_, _, let parent, let name, let evidence):
             guard case .success(let moved) = result, moved.state?.kind == .folder else { return result }

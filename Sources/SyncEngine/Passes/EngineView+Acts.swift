@@ -127,6 +127,8 @@ extension EngineView: EngineDevice {
         stagedPackages[staged] = nil
         populator.discarded(staged)
         let staging = replica.staging
+        // The exchange could not be taken back, and what lies there now has been written to.
+        if staging.mayHoldReplaced(staged) { return engine?.assumeIsolated { $0.keepReplaced(staged) } ?? () }
         BlockingPool.shared.submit { try? staging.remove(staged) }
     }
 

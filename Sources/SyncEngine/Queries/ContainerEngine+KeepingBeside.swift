@@ -38,25 +38,34 @@ extension ContainerEngine {
         try await putBeside(staged.name, as: wanted, in: folder)
     }
 
-    /// Bytes that were written to an inode after the engine had replaced it: they become a file beside the item, or where there is still a
-    /// folder above it.
+    /// Bytes that were written to an inode after the engine had replaced it.
     func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
-        do throws(EngineError) {
-            let staged = try await staged(copyOf: file)
-            let name = lastName.labelled(synchronizer.device.deviceName)
-            var folder = folderForOrphans(of: lastParent)
-            while !folder.isRoot {
-                do throws(EngineError) { return try await put(staged, as: name, in: folder, isPatient: true) } catch {
-                    folder = folder.parent
-                }
-            }
-            try await putBeside(staged, as: name, in: .root, isPatient: true)
+        orphansBeingKept += 1
+        defer { orphansBeingKept -= 1 }
+        do {
+            let state = try await BlockingPool.shared.run { try BackingTree.observe(descriptor: file.descriptor) }
+            try await keep(orphan: file, lastParent: lastParent, lastName: lastName)
+            // It still has a name if it lies in a package that was replaced.
+            if state.linkCount > 0 { await noteKept(state) }
         } catch {
             logger.error(
                 "bytes written to a replaced file are not kept",
                 metadata: ["name": "\(lastName)", "why": "\(error)"]
             )
         }
+    }
+
+    /// They become a file beside the item, or where there is still a folder above it.
+    func keep(orphan file: OwnedFile, lastParent: InodeKey, lastName: Name) async throws(EngineError) {
+        let staged = try await staged(copyOf: file)
+        let name = lastName.labelled(synchronizer.device.deviceName)
+        var folder = folderForOrphans(of: lastParent)
+        while !folder.isRoot {
+            do throws(EngineError) { return try await put(staged, as: name, in: folder, isPatient: true) } catch {
+                folder = folder.parent
+            }
+        }
+        try await putBeside(staged, as: name, in: .root, isPatient: true)
     }
 
     /// Puts what is staged into a folder, or gives it up.
