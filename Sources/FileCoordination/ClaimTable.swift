@@ -37,6 +37,9 @@ package struct ClaimTable: Sendable {
     /// Whether anybody holds a claim or waits: while nobody does, nothing needs to be asked.
     package var hasClaims: Bool { !held.isEmpty || !waiting.isEmpty }
 
+    /// Whether a claim or an open waits.
+    package var hasWaiting: Bool { !waiting.isEmpty }
+
     /// Asks for a claim. The answer comes as an action, now or after another event.
     package mutating func request(
         _ request: ClaimRequest,

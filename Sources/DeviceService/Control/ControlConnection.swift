@@ -13,7 +13,7 @@ final class ControlConnection: Sendable {
         var outgoingBytes = 0
         var isIdle = true
         var isClosed = false
-        var whenClosed: [@Sendable () -> Void] = []
+        var whenClosed: [String: @Sendable () -> Void] = [:]
         var task: Task<Void, Never>?
     }
 
@@ -62,9 +62,10 @@ final class ControlConnection: Sendable {
     }
 
     /// Runs `body` when the other side is gone: at once if it is already.
-    func whenClosed(_ body: @escaping @Sendable () -> Void) {
+    /// - Parameter purpose: of several with the same one, the last one counts.
+    func whenClosed(_ purpose: String, _ body: @escaping @Sendable () -> Void) {
         let isClosed = state.withLock { state in
-            if !state.isClosed { state.whenClosed.append(body) }
+            if !state.isClosed { state.whenClosed[purpose] = body }
             return state.isClosed
         }
         if isClosed { body() }
@@ -126,10 +127,10 @@ final class ControlConnection: Sendable {
         let (task, bodies, pieces) = state.withLock { state in
             defer {
                 state.isClosed = true
-                state.whenClosed = []
+                state.whenClosed = [:]
                 state.outgoing = []
             }
-            return (state.task, state.whenClosed, state.outgoing)
+            return (state.task, Array(state.whenClosed.values), state.outgoing)
         }
         for piece in pieces where piece.descriptor >= 0 { close(piece.descriptor) }
         task?.cancel()

@@ -34,7 +34,9 @@ final class ClaimBroker: Sendable {
     private struct Waiters {
         var claims: [ClaimID: (party: PartyID, answer: @Sendable (ClaimAnswer) -> Void)] = [:]
         var opens: [ClaimID: @Sendable (Errno?) -> Void] = [:]
-        var engine: [EngineWait: @Sendable () -> Void] = [:]
+        var engine: [EngineWait: (container: ContainerID, resume: @Sendable () -> Void)] = [:]
+        /// When the table is asked next whether anybody has waited long enough, and which timer that is: the latest one.
+        var timer: Duration?
         var timerGeneration = 0
     }
 
@@ -47,6 +49,8 @@ final class ClaimBroker: Sendable {
     private let state: Mutex<State>
     private let waiters = Mutex(Waiters())
     private let hasClaims = Atomic(false)
+    /// Files that are closed while the queue is at it are one event.
+    private let isWritersChangeQueued = Atomic(false)
     private let started = ContinuousClock.now
 
     init(openLimit: Duration, logger: Logger) {
@@ -62,14 +66,33 @@ final class ClaimBroker: Sendable {
     func claims(of container: ContainerID) -> ContainerClaims { ContainerClaims(broker: self, container: container) }
 
     func attach(_ mount: Mount, to container: ContainerID) { state.withLock { $0.mounts[container] = mount } }
-    func detach(_ container: ContainerID) { state.withLock { $0.mounts[container] = nil } }
+
+    /// Its engine waits no longer for anybody.
+    func detach(_ container: ContainerID) {
+        state.withLock { $0.mounts[container] = nil }
+        queue.async {
+            let ended = self.waiters.withLock { waiters in
+                let found = waiters.engine.filter { $0.value.container == container }
+                for wait in found.keys { waiters.engine[wait] = nil }
+                return found
+            }
+            for (wait, waiter) in ended {
+                self.update { $0.table.engineGaveUp(wait) }
+                waiter.resume()
+            }
+        }
+    }
 
     var now: Duration { ContinuousClock.now - started }
 
     // MARK: - Explicit claims
 
     /// Waits for a claim. The party's end, when its connection closes, ends the wait too.
-    func claim(_ request: FileCoordination.ClaimRequest) async -> ClaimAnswer {
+    /// - Parameter isKnown: called when the claim is held or waits: an end of the party that is told of from then on is its end as well.
+    func claim(
+        _ request: FileCoordination.ClaimRequest,
+        isKnown: @escaping @Sendable () -> Void
+    ) async -> ClaimAnswer {
         await withCheckedContinuation { continuation in
             queue.async {
                 let situation = self.situation()
@@ -79,6 +102,7 @@ final class ClaimBroker: Sendable {
                     return (claim, actions)
                 }
                 self.waiters.withLock { $0.claims[claim] = (request.party, { continuation.resume(returning: $0) }) }
+                isKnown()
                 self.perform(actions)
             }
         }
@@ -206,8 +230,15 @@ final class ClaimBroker: Sendable {
 
     /// A file that a program had open for writing was closed.
     func writersChanged() {
-        guard claimsExist else { return }
-        change { table, situation in table.writersChanged(in: situation) }
+        // Whoever comes to wait later looks at the writers of that moment.
+        guard claimsExist, state.withLock({ $0.table.hasWaiting }),
+            !isWritersChangeQueued.exchange(true, ordering: .relaxed)
+        else { return }
+        queue.async {
+            self.isWritersChangeQueued.store(false, ordering: .relaxed)
+            let situation = self.situation()
+            self.perform(self.update { $0.table.writersChanged(in: situation) })
+        }
     }
 
     func moved(_ old: ClaimTarget, to new: ItemPath) {
@@ -220,7 +251,7 @@ final class ClaimBroker: Sendable {
         guard claimsExist else { return }
         queue.async {
             guard isGone() else { return }
-            let situation = self.situation()
+            let situation = self.situationForWaiting()
             self.perform(self.update { $0.table.deleted(target, in: situation) })
         }
     }
@@ -255,7 +286,7 @@ final class ClaimBroker: Sendable {
         await withCheckedContinuation { continuation in
             queue.async {
                 let (wait, actions) = self.update { $0.table.engineWaits(access, area) }
-                self.waiters.withLock { $0.engine[wait] = { continuation.resume() } }
+                self.waiters.withLock { $0.engine[wait] = (area.target.container, { continuation.resume() }) }
                 self.perform(actions)
             }
         }
@@ -266,7 +297,7 @@ final class ClaimBroker: Sendable {
     /// An event that may end waits.
     private func change(_ event: @escaping @Sendable (inout ClaimTable, ClaimSituation) -> [ClaimAction]) {
         queue.async {
-            let situation = self.situation()
+            let situation = self.situationForWaiting()
             self.perform(self.update { event(&$0.table, situation) })
         }
     }
@@ -297,28 +328,41 @@ final class ClaimBroker: Sendable {
                 waiter?.answer(.refused(refusal))
                 completion?(refusal.errno)
             case .wakeEngine(let wait):
-                let resume = waiters.withLock { $0.engine.removeValue(forKey: wait) }
-                resume?()
+                let waiter = waiters.withLock { $0.engine.removeValue(forKey: wait) }
+                waiter?.resume()
             }
         }
         setTimer()
     }
 
     private func setTimer() {
-        let deadline = state.withLock { $0.table.nextDeadline }
-        let generation = waiters.withLock { waiters in
+        guard let deadline = state.withLock({ $0.table.nextDeadline }) else { return }
+        let generation: Int? = waiters.withLock { waiters in
+            // One that comes earlier sets the next one.
+            if let timer = waiters.timer, timer <= deadline { return nil }
+            waiters.timer = deadline
             waiters.timerGeneration += 1
             return waiters.timerGeneration
         }
-        guard let deadline else { return }
+        guard let generation else { return }
         let delay = max(.zero, deadline - now).components
         queue.asyncAfter(
             deadline: .now() + .nanoseconds(Int(delay.seconds * 1_000_000_000 + delay.attoseconds / 1_000_000_000))
         ) {
-            guard self.waiters.withLock({ $0.timerGeneration == generation }) else { return }
+            let isLatest = self.waiters.withLock { waiters in
+                guard waiters.timerGeneration == generation else { return false }
+                waiters.timer = nil
+                return true
+            }
+            guard isLatest else { return }
             let situation = self.situation()
             self.perform(self.update { $0.table.timePassed(in: situation) })
         }
+    }
+
+    /// Where nobody waits, nothing depends on the writers. On the queue only, where alone somebody comes to wait.
+    private func situationForWaiting() -> ClaimSituation {
+        state.withLock { $0.table.hasWaiting } ? situation() : ClaimSituation(now: now, writers: [])
     }
 
     /// What programs have open for writing at this moment. On the queue only: it looks processes up.

@@ -15,7 +15,6 @@ extension UbiquityService {
         try await fetchContents(request, items)
         let party = PartyID(number: connection.id)
         let broker = broker
-        connection.whenClosed { broker.ended(party) }
         let asked = FileCoordination.ClaimRequest(
             party: party,
             program: request.program,
@@ -24,7 +23,8 @@ extension UbiquityService {
             items: items,
             timeout: timeout
         )
-        switch await broker.claim(asked) {
+        let isWatched = { @Sendable in connection.whenClosed("claims") { broker.ended(party) } }
+        switch await broker.claim(asked, isKnown: isWatched) {
         case .refused(let refusal): throw Self.error(refusal, request)
         case .abandoned: throw ControlError(.tryAgain, "coordinate", "the connection ended")
         case .granted(let claim, let targets):
