@@ -10,8 +10,6 @@ package struct DeletionGuard: Sendable {
     package static let mostItems = 10_000
 
     private var recent: [(at: Instant, count: Int, folder: ItemPath)] = []
-    /// What was confirmed is never asked about again, until it has been sent.
-    private var confirmedUntil: Instant?
 
     package init() {}
 
@@ -37,7 +35,6 @@ package struct DeletionGuard: Sendable {
         isRemoved: (ItemPath) -> Bool
     ) -> Answer {
         guard count > 0 else { return .admitted }
-        if let until = confirmedUntil, now < until { return .admitted }
         recent.removeAll { now - $0.at > Self.window }
         let already = recent.reduce(0) { $0 + $1.count }
         let sum = already + max(count, known)
@@ -59,12 +56,6 @@ package struct DeletionGuard: Sendable {
         return (already + count) * 2 > Self.smallestContainer
     }
 
-    /// Whether what was held may go because the user said so.
-    package func admitsConfirmed(at now: Instant) -> Bool { confirmedUntil.map { now < $0 } ?? false }
-
-    /// The user said yes: what is held now goes, and whatever belongs to it.
-    package mutating func confirm(at now: Instant) {
-        confirmedUntil = now + Self.window
-        recent.removeAll()
-    }
+    /// The user has said that all of it may go: none of it counts for what follows.
+    package mutating func forgetRecent() { recent.removeAll() }
 }

@@ -85,6 +85,8 @@ package struct EngineCore: Sendable {
     package static var closeDelay: Duration { .milliseconds(3) }
     /// A file that stays open is sent when it has been quiet for this long.
     package static var quietPeriod: Duration { .seconds(2) }
+    /// When a package is looked at again in which a file stays open for writing, should nobody tell of its closing.
+    package static var openPackagePause: Duration { .seconds(10) }
     /// The longest interval for an item that keeps changing.
     package static var longestInterval: Duration { .seconds(30) }
     package static var passLimit: Int { 512 }

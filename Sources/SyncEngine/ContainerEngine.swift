@@ -213,6 +213,7 @@ package actor ContainerEngine {
                 try replica.tree.synchronize()
             }
             synchronizer.heldDeletions = try replica.database.held()
+            synchronizer.confirmedDeletions = try replica.database.confirmed()
             tracker.sending = try replica.database.sending()
             tracker.sentLinks = try replica.database.sentLinks()
             try dropStrangeDeletions()

@@ -337,10 +337,14 @@ import UbiquityModel
         #expect(try answer(6_000, "Music", second: 65) == .admitted)
     }
 
-    @Test func `what was confirmed goes`() {
+    @Test func `what was confirmed does not count for what follows`() {
         var deletions = DeletionGuard()
-        #expect(!deletions.admitsConfirmed(at: .start))
-        deletions.confirm(at: .start)
-        #expect(deletions.admitsConfirmed(at: Instant(.seconds(1))))
+        func answer(_ count: Int) -> DeletionGuard.Answer {
+            deletions.judge(count, below: .root, total: 1000 - count, at: .start) { _ in false }
+        }
+        #expect(answer(400) == .admitted)
+        #expect(answer(200) == .held(untilRemoved: nil))
+        deletions.forgetRecent()
+        #expect(answer(200) == .admitted)
     }
 }

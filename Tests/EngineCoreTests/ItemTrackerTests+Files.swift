@@ -357,7 +357,7 @@ extension ItemTrackerTests {
 
     @Test func `large new files are announced, and no more of them travel than may`() throws {
         let tracker = ItemTracker(view: device)
-        let places = try (0...ItemTracker<FakeDevice>.transferLimit).map { try place("f\($0)") }
+        let places = try (0...TransferSlots.limit).map { try place("f\($0)") }
         for place in places {
             var state = device.newInode(.file)
             state.size = 1 << 30
@@ -386,8 +386,8 @@ extension ItemTrackerTests {
         let transfers = tracker.decide(second).transfers
         #expect(transfers.map(\.id) == announced.sends.dropLast().map(\.candidate.id))
         let verdicts = tracker.settle(second, places.map { .place($0) }).verdicts
-        #expect(verdicts.values.filter { $0 == .transferring }.count == ItemTracker<FakeDevice>.transferLimit)
-        #expect(verdicts[.place(try #require(places.last))] == .later(.milliseconds(200)))
+        #expect(verdicts.values.filter { $0 == .transferring }.count == TransferSlots.limit)
+        #expect(verdicts[.place(try #require(places.last))] == .later(TransferSlots.longestWait))
     }
 
     @Test func `what is said of a place while a pass has it is kept for the next`() throws {

@@ -11,6 +11,8 @@ package protocol DeviceView: AnyObject {
     var rootKey: InodeKey { get }
     /// `nil`: nothing is there, or its folder is gone.
     func observe(_ place: LocalPlace) throws -> LocalState?
+    /// Which inode that is: of a package without a look at what lies in it.
+    func key(at place: LocalPlace) throws -> InodeKey?
     /// The same as it was a moment ago, of a file that has one name and all its content, if it was looked at then; only for a place of which
     /// no program has told anything since.
     func observedAhead(_ place: LocalPlace) -> LocalState?
@@ -86,4 +88,5 @@ package protocol DeviceView: AnyObject {
 extension DeviceView {
     package func askingTogether(_ body: () -> Void) { body() }
     package func observedAhead(_ place: LocalPlace) -> LocalState? { nil }
+    package func key(at place: LocalPlace) throws -> InodeKey? { try observe(place)?.key }
 }

@@ -371,8 +371,8 @@ extension ItemTracker {
         } else if isNew, candidate.remote == nil, !isPackage(candidate) {
             // The transfer begins in the next pass, when the others know the name.
             sends.append(PlannedSend(candidate: candidate, actions: [], isAnnouncement: true))
-        } else if transferring.count >= Self.transferLimit {
-            candidate.verdict = .later(.milliseconds(200))
+        } else if !uploads.begin(candidate.id, candidate.works) {
+            candidate.verdict = .later(TransferSlots.longestWait)
         } else {
             candidate.verdict = .transferring
             transferring.insert(candidate.id)

@@ -9,9 +9,6 @@ package final class ItemTracker<View: DeviceView> {
     package typealias Work = EngineCore.Work
     package typealias Verdict = EngineCore.Verdict
 
-    /// Large contents that travel at the same time.
-    package static var transferLimit: Int { 3 }
-
     package let view: View
 
     // MARK: What programs did
@@ -59,6 +56,8 @@ package final class ItemTracker<View: DeviceView> {
     package var refusedRevisions: Set<ItemID> = []
     /// Items with a large content that is on its way, in either direction.
     package var transferring: Set<ItemID> = []
+    package var uploads = TransferSlots()
+    package var downloads = TransferSlots()
     /// Items of which was sent that they are no more, since nothing is sent from where they went, until that is written down.
     package var leftItems: Set<ItemID> = []
     /// Links that took another item's name when they were on their way to the cloud as items of their own. Not in the log of deletions, which

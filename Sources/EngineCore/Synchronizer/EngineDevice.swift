@@ -37,6 +37,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws
     /// The deletions that wait for somebody's word are these.
     func write(held: Set<ItemID>) throws
+    /// Those deletions may go, whenever that is, or are not to be known any more.
+    func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws
     /// Writes down what the cloud says now, also where it says less than it did, and what is still agreed on with it
     /// (`SyncedItem.agreed(withRestored:known:)`).
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws

@@ -29,6 +29,8 @@ extension Synchronizer {
         var path: ItemPath
         /// By what name it is published.
         var staged: String
+        /// A program had deleted it before it was prepared, and it comes all the same.
+        var wasDeleted: Bool
     }
 
     /// Prepares all of them, publishes them, and notes what came of each.
@@ -37,6 +39,7 @@ extension Synchronizer {
         for candidate in candidates where candidate.verdict == nil {
             if let appearance = await appearance(of: candidate, pass) { appearances.append(appearance) }
         }
+        appearances.removeAll(where: wasDeletedWhileStaged)
         guard !appearances.isEmpty else { return }
         let unrecorded = appearances.filter { $0.candidate.synced == nil }
         device.willAppear(unrecorded.map { (item: $0.candidate.id, name: $0.staged) })
@@ -61,6 +64,17 @@ extension Synchronizer {
         }
     }
 
+    /// A lookup in a folder that populates itself has made it here while it was prepared, and a program has removed that again.
+    private func wasDeletedWhileStaged(_ appearance: Appearance) -> Bool {
+        let candidate = appearance.candidate
+        guard candidate.synced == nil, !appearance.wasDeleted, device.isLogged(.item(candidate.id)) else {
+            return false
+        }
+        device.discard(appearance.staged)
+        candidate.verdict = .again
+        return true
+    }
+
     /// Prepares it beside the tree. If that cannot be, the verdict says why.
     private func appearance(of candidate: Candidate, _ pass: Pass) async -> Appearance? {
         guard let remote = candidate.remote else { return nil }
@@ -80,6 +94,7 @@ extension Synchronizer {
             return nil
         }
         device.recordMade()
+        let wasDeleted = device.isLogged(.item(remote.id))
         if candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil {
             // Somebody asked for it meanwhile, and it is here.
             candidate.verdict = .again
@@ -97,10 +112,24 @@ extension Synchronizer {
         }
         if let brought = pass.brought.removeValue(forKey: remote.id) {
             if let revision = remote.content.revision { device.noteRevision(revision, of: remote.id) }
-            return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: brought)
+            return Appearance(
+                candidate: candidate,
+                remote: remote,
+                place: place,
+                path: path,
+                staged: brought,
+                wasDeleted: wasDeleted
+            )
         }
         guard let staged = await stage(candidate, remote) else { return nil }
-        return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
+        return Appearance(
+            candidate: candidate,
+            remote: remote,
+            place: place,
+            path: path,
+            staged: staged,
+            wasDeleted: wasDeleted
+        )
     }
 
     /// The folder that is not synced any more may be moved back, or comes back since the cloud keeps it with this item in it: then this is

@@ -1,60 +1,130 @@
 import Logging
 import Reconciliation
-import UbiquityModel
+package import UbiquityModel
+
+/// Items of which programs have deleted the files, and no pass has sent that, without what was admitted since.
+struct DeletionsAhead {
+    private(set) var items: Set<ItemID>
+    /// When that was asked.
+    let at: Instant
+    /// How many of them lose something, if that was asked.
+    var untidied: Int?
+
+    init(items: Set<ItemID>, at: Instant) {
+        self.items = items
+        self.at = at
+    }
+
+    mutating func remove(_ admitted: [ItemID]) {
+        items.subtract(admitted)
+        untidied = nil
+    }
+}
 
 /// Deletions that wait: for somebody's word, or for others that have to go first.
 extension Synchronizer {
     func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
         let deletions = sends.filter(isDeletion)
         guard !deletions.isEmpty else { return sends }
-        let ids = deletions.filter { !tidiesRepository($0.candidate) }.map(\.candidate.id)
+        let ids = deletions.map(\.candidate.id).filter { !confirmedDeletions.contains($0) && !tidiesRepository($0) }
         guard !ids.isEmpty else { return sends }
         releaseIfRemoved()
-        let isHeld = ids.contains { heldDeletions.contains($0) }
+        var held = Set(ids).intersection(heldDeletions)
+        let others = ids.filter { !held.contains($0) }
+        if !others.isEmpty, !admit(others) { held.formUnion(others) }
+        guard !held.isEmpty else { return sends }
+        hold(held.sorted())
+        for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
+        return sends.filter { !held.contains($0.candidate.id) }
+    }
+
+    private func admit(_ ids: [ItemID]) -> Bool {
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }
-        let known = max(fresh.count, deletionsToCome())
-        // To count all takes a second where there are a million.
-        let total = deletionGuard.dependsOnTotal(known, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
-        if !isHeld {
-            let answer = deletionGuard.judge(
+        let folder = commonPath(of: ids)
+        func judge(_ known: Int) -> DeletionGuard.Answer {
+            // To count all takes a second where there are a million.
+            let total = deletionGuard.dependsOnTotal(known, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
+            return deletionGuard.judge(
                 fresh.count,
                 known: known,
-                below: commonPath(of: ids),
+                below: folder,
                 total: total,
                 at: device.now,
                 isRemoved: { !isHere($0) }
             )
-            guard case .held(let folder) = answer else {
-                admittedDeletions.formUnion(fresh)
-                deletionsAhead?.items.subtract(fresh)
-                return sends
-            }
-            awaitedRemoval = heldDeletions.isEmpty ? folder : folder.flatMap { awaitedRemoval?.common(with: $0) }
-        } else if deletionGuard.admitsConfirmed(at: device.now) {
-            heldDeletions.subtract(ids)
-            storeHeld()
-            return sends
         }
-        hold(ids)
-        let held = Set(ids)
-        for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
-        return sends.filter { !held.contains($0.candidate.id) }
+        var answer = judge(max(fresh.count, deletionsToCome()))
+        if case .held = answer, deletionsToCome() > fresh.count { answer = judge(max(fresh.count, untidiedToCome())) }
+        switch answer {
+        case .admitted:
+            admittedDeletions.formUnion(fresh)
+            deletionsAhead?.remove(fresh)
+            return true
+        case .held(let folder):
+            awaitedRemoval = heldDeletions.isEmpty ? folder : folder.flatMap { awaitedRemoval?.common(with: $0) }
+            return false
+        }
     }
 
     /// Deletions that programs have done and no pass has come to: of a thousand not the first half goes before it is seen that they are many.
     private func deletionsToCome() -> Int {
         guard device.loggedDeletions > DeletionGuard.smallestContainer / 2 else { return 0 }
         if let known = deletionsAhead, device.now - known.at < Self.countingPause { return known.items.count }
+        // What was held more than a minute ago is a question of its own: it holds nothing else.
+        let isRecent = heldAt.map { device.now - $0 <= DeletionGuard.window } ?? false
+        let others = confirmedDeletions.union(admittedDeletions).union(isRecent ? [] : heldDeletions)
         // One more than are too many in any case.
-        let logged = (try? device.itemsDeletedHere(limit: DeletionGuard.mostItems + 1)) ?? []
-        let items = logged.subtracting(admittedDeletions)
-        deletionsAhead = (items, device.now)
-        return items.count
+        let logged = (try? device.itemsDeletedHere(limit: DeletionGuard.mostItems + 1 + others.count)) ?? []
+        let ahead = DeletionsAhead(items: logged.subtracting(others), at: device.now)
+        deletionsAhead = ahead
+        return ahead.items.count
+    }
+
+    /// Those of them that lose something.
+    private func untidiedToCome() -> Int {
+        guard let ahead = deletionsAhead else { return 0 }
+        if let count = ahead.untidied { return count }
+        let count = ahead.items.count { !tidiesRepository($0) }
+        deletionsAhead?.untidied = count
+        return count
     }
 
     /// To look each of ten thousand up takes a part of a second.
     private static var countingPause: Duration { .seconds(5) }
+
+    /// Somebody has said that what is held may go, with all else that programs have deleted by now: it is never held again, however long it
+    /// takes until it is sent.
+    package func confirmDeletions() {
+        let logged = (try? device.itemsDeletedHere(limit: .max)) ?? []
+        let confirmed = heldDeletions.union(logged).subtracting(confirmedDeletions)
+        confirmedDeletions.formUnion(confirmed)
+        do { try device.write(confirmed: true, confirmed.sorted()) } catch {
+            logger.warning("confirmed deletions are not recorded", metadata: ["why": "\(error)"])
+        }
+        deletionGuard.forgetRecent()
+        sentDeletions = []
+        releaseHeld()
+    }
+
+    /// Nothing is held any more.
+    package func releaseHeld() {
+        heldDeletions = []
+        awaitedRemoval = nil
+        heldAt = nil
+        deletionsAhead = nil
+        storeHeld()
+    }
+
+    /// They are sent, or nothing was deleted.
+    package func forgetConfirmed(_ items: some Sequence<ItemID>) {
+        let settled = items.filter { confirmedDeletions.contains($0) }
+        guard !settled.isEmpty else { return }
+        confirmedDeletions.subtract(settled)
+        do { try device.write(confirmed: false, settled) } catch {
+            logger.warning("confirmed deletions stay recorded", metadata: ["why": "\(error)"])
+        }
+    }
 
     /// What was sent within the minute before others were held belongs to them.
     func noteSent(deletion item: ItemID) {
@@ -71,8 +141,8 @@ extension Synchronizer {
 
     /// `git gc` packs a repository's objects and removes the loose ones: hundreds of deletions that lose nothing, in a `.git` that
     /// stays.
-    private func tidiesRepository(_ candidate: Candidate) -> Bool {
-        let names = remotePath(of: candidate.id).names
+    private func tidiesRepository(_ item: ItemID) -> Bool {
+        let names = remotePath(of: item).names
         guard let index = names.lastIndex(where: { $0.bytes.elementsEqual(".git".utf8) }), index < names.count - 1
         else {
             return false
@@ -89,20 +159,20 @@ extension Synchronizer {
         return true
     }
 
-    /// What was held is here again, or gone everywhere: nobody is asked about it any more.
+    /// What was held, or confirmed, is here again, or gone everywhere: nobody is asked about it any more.
     func releaseSettledDeletions(_ pass: Pass) {
-        guard !heldDeletions.isEmpty else { return }
-        let settled = pass.all.filter { candidate in
-            heldDeletions.contains(candidate.id) && (candidate.verdict == .done || candidate.verdict == .sent)
-        }
-        guard !settled.isEmpty else { return }
-        heldDeletions.subtract(settled.map(\.id))
+        guard !heldDeletions.isEmpty || !confirmedDeletions.isEmpty else { return }
+        let settled = pass.all.filter { $0.verdict == .done || $0.verdict == .sent }.map(\.id)
+        forgetConfirmed(settled)
+        guard settled.contains(where: { heldDeletions.contains($0) }) else { return }
+        heldDeletions.subtract(settled)
         storeHeld()
     }
 
     private func hold(_ ids: [ItemID]) {
         let before = heldDeletions.count
         if before == 0 { dropFormerSent() }
+        heldAt = device.now
         heldDeletions.formUnion(ids)
         storeHeld()
         // Once, and again whenever they are twice as many.
@@ -120,9 +190,7 @@ extension Synchronizer {
     package func releaseIfRemoved() {
         guard !heldDeletions.isEmpty, let folder = awaitedRemoval, !folder.isRoot, !isHere(folder) else { return }
         let released = heldDeletions.sorted()
-        heldDeletions = []
-        awaitedRemoval = nil
-        storeHeld()
+        releaseHeld()
         handle(.pendingLoaded(released, isLast: false))
     }
 
@@ -179,7 +247,7 @@ extension Synchronizer {
         }
         // Nothing known survives in it: what lies there is still to be sent away, or the feed is about to tell of it.
         if !waiting.isEmpty { handle(.pendingLoaded(waiting, isLast: false)) }
-        if waiting.contains(where: { heldDeletions.contains($0) }), !deletionGuard.admitsConfirmed(at: device.now) {
+        if waiting.contains(where: { heldDeletions.contains($0) }) {
             hold([candidate.id])
             return .parked
         }

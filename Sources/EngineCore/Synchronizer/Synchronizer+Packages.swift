@@ -9,6 +9,9 @@ extension Synchronizer {
         let from = change.movedFrom.map { self.package(around: $0.parent) }
         if let into { noteChanged(into) }
         if let left = from ?? nil, left != into { noteChanged(left) }
+        if change.aspects.contains(.closed), let into {
+            for work in (waitingForPackage.removeValue(forKey: into) ?? []).sorted() { handle(.woken(work)) }
+        }
         guard into != nil else {
             if let from, from != nil, change.isFolder, let key = change.key {
                 // Nobody has told of what lies in it.
@@ -62,7 +65,7 @@ extension Synchronizer {
     /// Something in it stands for another content than before, or has gone: what could not be had of it, or was not there, is asked for
     /// once more by whoever waits for all of it.
     package func noteOtherContents(in package: LocalPlace) {
-        guard tracker.asksForContents, let key = (try? device.observe(package))??.key else { return }
+        guard tracker.asksForContents, let key = (try? device.key(at: package)) ?? nil else { return }
         tracker.noteOtherContent(key)
         wakeWhoWaits(forContentOf: key)
     }

@@ -51,6 +51,8 @@ extension Synchronizer {
         lookedAtAfterPass = []
         if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
         for work in woken { handle(.woken(work)) }
+        // Whose turn it was may have had no use for it.
+        admitTransfers()
         hurryWhatFailed(pass, works, verdicts)
     }
 
@@ -315,8 +317,9 @@ extension Synchronizer {
         let rest = tracker.quietRest(of: state)
         if rest > .zero { return .later(rest) }
         guard device.hasWriter(state.key) else { return nil }
-        waitingForClose[state.key, default: []].formUnion(candidate.works)
-        return .later(EngineCore.quietPeriod)
+        if let place = candidate.found?.place { waitingForPackage[place, default: []].formUnion(candidate.works) }
+        // To look at all of a package takes a while, and the last one who closes a file in it is told of.
+        return .later(EngineCore.openPackagePause)
     }
 
     /// SQLite's files go together, when none has a writable handle and all have been quiet for a while.

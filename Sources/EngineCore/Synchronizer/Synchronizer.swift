@@ -36,8 +36,7 @@ package final class Synchronizer<Device: EngineDevice> {
     var busySince: [ItemID: Instant] = [:]
     /// Folders that another inode has gone on as: what lay in them is looked at when they have come to rest.
     var continuedFolders: Set<ItemID> = []
-    /// Items of which programs have deleted the files, and no pass has sent that: as of when that was asked, without what was admitted since.
-    var deletionsAhead: (items: Set<ItemID>, at: Instant)?
+    var deletionsAhead: DeletionsAhead?
     /// Deletions that were sent lately, as far as they may belong to what is held.
     package var sentDeletions: [(item: ItemID, at: Instant)] = []
     /// Folders that were found at the start and are no items, as far as anybody knows.
@@ -69,8 +68,14 @@ package final class Synchronizer<Device: EngineDevice> {
     var scannedFolders: Set<InodeKey> = []
     /// Work that waits for a writer to close the file.
     var waitingForClose: [InodeKey: Set<Work>] = [:]
+    /// The same of packages in which a file is open for writing.
+    var waitingForPackage: [LocalPlace: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()
     package var heldDeletions: Set<ItemID> = []
+    /// When deletions were held last.
+    var heldAt: Instant?
+    /// Deletions of which somebody has said that they may go, and which are not sent yet.
+    package var confirmedDeletions: Set<ItemID> = []
     /// What is held may go once this folder is gone as well: it was told while `rm` was still removing it.
     var awaitedRemoval: ItemPath?
     /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
@@ -338,9 +343,17 @@ package final class Synchronizer<Device: EngineDevice> {
     /// A transfer beside the passes has ended.
     package func transferEnded(_ item: ItemID, _ works: Set<Work>, _ verdict: Verdict) {
         tracker.transferring.remove(item)
+        tracker.uploads.end(item)
+        tracker.downloads.end(item)
         // Each piece of work that led to the item waits for this, and the first one has a pass of its own. That is the place's: its pass
         // forgets that the content was changed, where the item's leaves it to be read once more.
         for work in works.sorted(by: >) { handle(.transferEnded(work, verdict)) }
+        admitTransfers()
+    }
+
+    /// Whose turn it is to be transferred.
+    func admitTransfers() {
+        for work in tracker.uploads.next() + tracker.downloads.next() { handle(.woken(work)) }
     }
 
     // MARK: Items and places

@@ -32,6 +32,7 @@ enum Schema {
         if version < 7 { try database.execute(sql: formerTable) }
         // Of a link: its target, and the operation as its revision.
         if version < 8 { try database.execute(sql: "ALTER TABLE sending ADD COLUMN target BLOB") }
+        if version < 9 { try database.execute(sql: confirmedTable) }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -123,6 +124,11 @@ enum Schema {
     private static let foldedColumn = """
         ALTER TABLE remote ADD COLUMN folded BLOB;
         CREATE INDEX remoteFolded ON remote (parent, folded) WHERE folded IS NOT NULL AND NOT deleted;
+        """
+
+    /// Since version 9. Items whose deletion may be sent without asking.
+    private static let confirmedTable = """
+        CREATE TABLE IF NOT EXISTS confirmed (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         """
 
     /// Since version 7. Which contents revisions had of which a restored server knows nothing, where files of packages stand for them here.

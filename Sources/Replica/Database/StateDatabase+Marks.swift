@@ -6,6 +6,18 @@ package import UbiquityModel
 extension StateDatabase {
     package func pins() throws(ReplicaError) -> Set<ItemID> { try reading { try MarkTable.fetch($0, "pins") } }
 
+    package func hasPins() throws(ReplicaError) -> Bool {
+        try reading { try $0.row("SELECT 1 FROM pins LIMIT 1") { _ in true } ?? false }
+    }
+
+    /// Whether one of these is pinned: for an item and the folders above it, however many pins there are.
+    package func isAnyPinned(_ items: [ItemID]) throws(ReplicaError) -> Bool {
+        try reading { database in
+            let statement = try database.prepared("SELECT 1 FROM pins WHERE item = ?")
+            return try items.contains { try statement.hasRow([.identifier($0)]) }
+        }
+    }
+
     package func setPinned(_ isPinned: Bool, _ items: [ItemID]) throws(ReplicaError) {
         try writing { try MarkTable.write($0, "pins", isPinned, items) }
     }
@@ -15,6 +27,13 @@ extension StateDatabase {
 
     package func setHeld(_ isHeld: Bool, _ items: [ItemID]) throws(ReplicaError) {
         try writing { try MarkTable.write($0, "held", isHeld, items) }
+    }
+
+    /// Items whose deletion the user has said may be sent, and is not yet.
+    package func confirmed() throws(ReplicaError) -> Set<ItemID> { try reading { try MarkTable.fetch($0, "confirmed") } }
+
+    package func setConfirmed(_ isConfirmed: Bool, _ items: [ItemID]) throws(ReplicaError) {
+        try writing { try MarkTable.write($0, "confirmed", isConfirmed, items) }
     }
 
     /// Up to where the log is known; `nil` before the first page.

@@ -8,6 +8,7 @@ struct SimDatabase {
     var sending: [ItemID: SentRevision] = [:]
     var sentLinks: [ItemID: SentLink] = [:]
     var held: Set<ItemID> = []
+    var confirmed: Set<ItemID> = []
     var manifests: [ContentID: Manifest] = [:]
     /// What packages' revisions were of which a restored server knew nothing.
     private(set) var former: [RevisionID: ContentID] = [:]

@@ -46,6 +46,15 @@ extension SimDevice: EngineDevice {
         machine.database.held = held
     }
 
+    func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws {
+        try canWrite()
+        if isConfirmed {
+            machine.database.confirmed.formUnion(items)
+        } else {
+            machine.database.confirmed.subtract(items)
+        }
+    }
+
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {
         try canWrite()
         machine.database.rewrite(remote: items, manifests: manifests)

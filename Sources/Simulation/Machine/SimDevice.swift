@@ -65,6 +65,7 @@ final class SimDevice {
 
     func start() {
         synchronizer.heldDeletions = machine.database.held
+        synchronizer.confirmedDeletions = machine.database.confirmed
         synchronizer.tracker.sending = machine.database.sending
         synchronizer.tracker.sentLinks = machine.database.sentLinks
         for row in machine.database.synced.values where row.content.kind == .package {

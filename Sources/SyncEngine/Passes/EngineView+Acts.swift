@@ -46,6 +46,10 @@ extension EngineView: EngineDevice {
         try replica.database.setHeld(true, Array(held.subtracting(stored)))
     }
 
+    func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws {
+        try replica.database.setConfirmed(isConfirmed, items)
+    }
+
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {
         try replica.database.rewrite(remote: items, manifests: manifests)
     }

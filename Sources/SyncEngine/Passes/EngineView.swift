@@ -73,6 +73,16 @@ final class EngineView: DeviceView {
         }
     }
 
+    func key(at place: LocalPlace) throws -> InodeKey? {
+        do {
+            let folder = try openFolder(place.folder)
+            defer { withExtendedLifetime(folder) {} }
+            return try replica.tree.observe(in: folder.descriptor, place.name)?.key
+        } catch .noSuchFileOrDirectory as Errno, .stale as Errno {
+            return nil
+        }
+    }
+
     func hasTwin(_ place: LocalPlace) throws -> Bool {
         guard replica.database.isCaseInsensitive else { return false }
         let folder = try openFolder(place.folder)

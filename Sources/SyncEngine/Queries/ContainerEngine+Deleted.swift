@@ -52,10 +52,10 @@ extension ContainerEngine {
 
     // MARK: Held deletions
 
-    /// Sends what was held.
+    /// Sends what was held, and all else that programs have deleted by now.
     package func confirmDeletions() {
-        synchronizer.deletionGuard.confirm(at: now)
-        synchronizer.sentDeletions = []
+        drainChanges()
+        synchronizer.confirmDeletions()
         handle(.hurried)
     }
 
@@ -74,9 +74,9 @@ extension ContainerEngine {
             try replica.database.apply(SyncedChanges(removals: Array(items)))
             populator.rowsRemoved()
             try replica.deletions.remove(entries)
-            synchronizer.heldDeletions = []
             synchronizer.sentDeletions = []
-            synchronizer.storeHeld()
+            synchronizer.releaseHeld()
+            synchronizer.forgetConfirmed(items)
         } catch {
             throw .failed("\(error)")
         }

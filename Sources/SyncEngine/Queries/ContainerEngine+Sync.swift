@@ -90,7 +90,7 @@ extension ContainerEngine {
         while true {
             drainChanges()
             synchronizer.releaseIfRemoved()
-            if !synchronizer.heldDeletions.isEmpty, !synchronizer.deletionGuard.admitsConfirmed(at: now) {
+            if !synchronizer.heldDeletions.isEmpty {
                 throw .busy(
                     "\(synchronizer.heldDeletions.count) deletions are held: see `ubiquity deleted confirm` and `deleted undo`"
                 )
