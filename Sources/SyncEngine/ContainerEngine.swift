@@ -67,7 +67,7 @@ package actor ContainerEngine {
 
     let synchronizer: Synchronizer<EngineView>
     /// Contents that have been downloaded beside the tree and wait for the pass that publishes them.
-    var downloaded: [ItemID: (revision: RevisionID, name: String)] = [:]
+    var downloaded: [ItemID: DownloadedContent] = [:]
     /// The version of a package of which a program reads files at the moment: it opens one after the other.
     var lookedInto: (content: ContentID, chunks: PackageChunks)?
     /// When new files may come with their content again, after that has failed.
@@ -146,7 +146,7 @@ package actor ContainerEngine {
             // Before the mount shows anything.
             try replica.database.beginListing()
             try populator.load()
-            try replica.database.prunePackageIndexes()
+            try replica.database.pruneContentsIfMany()
             try populator.packages.load()
             listing.load(try replica.database.unlisted())
         } catch {
@@ -214,6 +214,7 @@ package actor ContainerEngine {
             }
             synchronizer.heldDeletions = try replica.database.held()
             synchronizer.confirmedDeletions = try replica.database.confirmed()
+            synchronizer.load(changedPackages: try replica.database.changedPackages())
             tracker.sending = try replica.database.sending()
             tracker.sentLinks = try replica.database.sentLinks()
             try dropStrangeDeletions()

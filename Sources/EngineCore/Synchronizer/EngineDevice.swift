@@ -39,6 +39,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func write(held: Set<ItemID>) throws
     /// Those deletions may go, whenever that is, or are not to be known any more.
     func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws
+    /// Programs have changed something in them, or that is looked at and sent.
+    func write(changed isChanged: Bool, packages: [InodeKey]) throws
     /// Writes down what the cloud says now, also where it says less than it did, and what is still agreed on with it
     /// (`SyncedItem.agreed(withRestored:known:)`).
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws

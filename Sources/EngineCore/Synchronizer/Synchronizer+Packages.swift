@@ -43,6 +43,7 @@ extension Synchronizer {
     private func noteChanged(_ package: LocalPlace) {
         tracker.editedAt[package] = device.wallClock
         noteWritten(package)
+        noteChangedPackage(package)
         noteOtherContents(in: package)
     }
 

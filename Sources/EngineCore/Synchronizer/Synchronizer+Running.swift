@@ -35,6 +35,7 @@ extension Synchronizer {
         releaseSettledDeletions(pass)
         let gone = deletedMeanwhile(pass)
         let (verdicts, changed, woken) = tracker.settle(pass, works)
+        forgetLookedAtPackages()
         if notesFinished {
             for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
         }

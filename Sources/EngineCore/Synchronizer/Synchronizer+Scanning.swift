@@ -261,6 +261,10 @@ extension Synchronizer {
         guard row.attributes.mode == state.mode else { return false }
         if state.kind == .package {
             guard local == LocalEvidence(state) else { return false }
+            if changedPackages.contains(state.key) {
+                placesOfChangedPackages[place] = state.key
+                return false
+            }
         } else if local.changed == state.changed {
             // Whatever comes into a folder moves its change time: that alone is no difference.
             return true

@@ -43,6 +43,9 @@ package final class Synchronizer<Device: EngineDevice> {
     var strangeFolders: Set<InodeKey> = []
     /// Items that something has become of in a pass that may have looked at them before.
     var lookedAtAfterPass: [ItemID] = []
+    /// Packages with changes that are not sent, and where those are of which that was told.
+    var changedPackages: Set<InodeKey> = []
+    var placesOfChangedPackages: [LocalPlace: InodeKey] = [:]
     /// Files in packages that have names elsewhere, too: what is written by one of those is told to the package.
     var linkedParts = LinkedParts()
     /// How often in a row something was refused because of what is itself about to be told: whose name it is, or what it lies in.

@@ -126,13 +126,14 @@ enum Schema {
         CREATE INDEX remoteFolded ON remote (parent, folded) WHERE folded IS NOT NULL AND NOT deleted;
         """
 
-    /// Since version 9. Items whose deletion may be sent without asking.
+    /// Since version 9. Items whose deletion may be sent without asking, and packages that were changed.
     private static let confirmedTable = """
         CREATE TABLE IF NOT EXISTS confirmed (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS changedPackages (key BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID;
         """
 
-    /// Since version 7. Which contents revisions had of which a restored server knows nothing, where files of packages stand for them here.
-    /// There are few, and none is ever wrong.
+    /// Since version 7. Which contents revisions of packages had that are the packages' no more, where files stand for parts of them here: a
+    /// restored server may know nothing of them. None is ever wrong.
     private static let formerTable = """
         CREATE TABLE IF NOT EXISTS former (
             revision BLOB NOT NULL PRIMARY KEY,

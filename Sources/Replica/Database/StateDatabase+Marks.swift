@@ -30,10 +30,32 @@ extension StateDatabase {
     }
 
     /// Items whose deletion the user has said may be sent, and is not yet.
-    package func confirmed() throws(ReplicaError) -> Set<ItemID> { try reading { try MarkTable.fetch($0, "confirmed") } }
+    package func confirmed() throws(ReplicaError) -> Set<ItemID> {
+        try reading { try MarkTable.fetch($0, "confirmed") }
+    }
 
     package func setConfirmed(_ isConfirmed: Bool, _ items: [ItemID]) throws(ReplicaError) {
         try writing { try MarkTable.write($0, "confirmed", isConfirmed, items) }
+    }
+
+    /// Packages, by their folders, in which programs have changed something that is not sent.
+    package func changedPackages() throws(ReplicaError) -> Set<InodeKey> {
+        try reading { database in
+            Set(
+                try database.rows("SELECT key FROM changedPackages") { InodeKey(bytes: $0.blob(0) ?? []) }.compactMap {
+                    $0
+                }
+            )
+        }
+    }
+
+    package func setChanged(_ isChanged: Bool, packages: [InodeKey]) throws(ReplicaError) {
+        let sql =
+            isChanged
+            ? "INSERT OR IGNORE INTO changedPackages (key) VALUES (?)" : "DELETE FROM changedPackages WHERE key = ?"
+        try writing { database in
+            for package in packages { try database.run(sql, [.blob(package.bytes)]) }
+        }
     }
 
     /// Up to where the log is known; `nil` before the first page.
@@ -89,7 +111,7 @@ private enum MarkTable {
 }
 
 enum MetaTable {
-    enum Key: String { case position, answered, comparing, nonce, cleanStop, listed }
+    enum Key: String { case position, answered, comparing, nonce, cleanStop, listed, contents }
 
     static func read(_ database: Database, _ key: Key) throws -> [UInt8]? {
         try database.row("SELECT value FROM meta WHERE key = ?", [.text(key.rawValue)]) { $0.blob(0) ?? [] }

@@ -9,6 +9,7 @@ struct SimDatabase {
     var sentLinks: [ItemID: SentLink] = [:]
     var held: Set<ItemID> = []
     var confirmed: Set<ItemID> = []
+    var changedPackages: Set<InodeKey> = []
     var manifests: [ContentID: Manifest] = [:]
     /// What packages' revisions were of which a restored server knew nothing.
     private(set) var former: [RevisionID: ContentID] = [:]

@@ -55,6 +55,15 @@ extension SimDevice: EngineDevice {
         }
     }
 
+    func write(changed isChanged: Bool, packages: [InodeKey]) throws {
+        try canWrite()
+        if isChanged {
+            machine.database.changedPackages.formUnion(packages)
+        } else {
+            machine.database.changedPackages.subtract(packages)
+        }
+    }
+
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {
         try canWrite()
         machine.database.rewrite(remote: items, manifests: manifests)

@@ -66,6 +66,7 @@ final class SimDevice {
     func start() {
         synchronizer.heldDeletions = machine.database.held
         synchronizer.confirmedDeletions = machine.database.confirmed
+        synchronizer.load(changedPackages: machine.database.changedPackages)
         synchronizer.tracker.sending = machine.database.sending
         synchronizer.tracker.sentLinks = machine.database.sentLinks
         for row in machine.database.synced.values where row.content.kind == .package {

@@ -50,6 +50,10 @@ extension EngineView: EngineDevice {
         try replica.database.setConfirmed(isConfirmed, items)
     }
 
+    func write(changed isChanged: Bool, packages: [InodeKey]) throws {
+        try replica.database.setChanged(isChanged, packages: packages)
+    }
+
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {
         try replica.database.rewrite(remote: items, manifests: manifests)
     }
