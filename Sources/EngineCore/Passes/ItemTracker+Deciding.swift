@@ -113,7 +113,7 @@ extension ItemTracker {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.
             return .send([.delete(base: remote.content.revision)])
         }
-        if wentOverDeletedLink(candidate) { return .send([.create]) }
+        if wentOverDeletedLink(candidate) || wentOnAfterOwnDeletion(candidate) { return .send([.create]) }
         var rival = candidate.rival
         if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
             // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
@@ -141,6 +141,16 @@ extension ItemTracker {
             case .symlink = found.content, let key = row.local?.key, key != found.state.key
         else { return false }
         return ((try? view.synced(key: found.state.key)) ?? []).contains { $0.id != candidate.id }
+    }
+
+    /// It had taken another item's name and was told to be that one, so that this device deleted what it was; a program moved it on before
+    /// the answer came, and this process knows nothing of that. What only this device has deleted is not gone where it is.
+    private func wentOnAfterOwnDeletion(_ candidate: Candidate) -> Bool {
+        guard let remote = candidate.remote, remote.isDeleted, remote.author == view.deviceName,
+            let row = candidate.synced, let found = candidate.found, row.local?.key == found.state.key,
+            !found.state.isDataless, candidate.local.map({ $0.place != row.place }) ?? false
+        else { return false }
+        return found.state.kind == .symlink || found.state.kind == .file
     }
 
     /// A server that was restored knows nothing of it, or only that it is deleted, nobody has its content, and the cloud has given its name to

@@ -29,8 +29,6 @@ extension Synchronizer {
         var path: ItemPath
         /// By what name it is published.
         var staged: String
-        /// A program had deleted it before it was prepared, and it comes all the same.
-        var wasDeleted: Bool
     }
 
     /// Prepares all of them, publishes them, and notes what came of each.
@@ -39,7 +37,8 @@ extension Synchronizer {
         for candidate in candidates where candidate.verdict == nil {
             if let appearance = await appearance(of: candidate, pass) { appearances.append(appearance) }
         }
-        appearances.removeAll(where: wasDeletedWhileStaged)
+        device.recordMade()
+        appearances.removeAll { wasMadeMeanwhile($0) }
         guard !appearances.isEmpty else { return }
         let unrecorded = appearances.filter { $0.candidate.synced == nil }
         device.willAppear(unrecorded.map { (item: $0.candidate.id, name: $0.staged) })
@@ -64,12 +63,10 @@ extension Synchronizer {
         }
     }
 
-    /// A lookup in a folder that populates itself has made it here while it was prepared, and a program has removed that again.
-    private func wasDeletedWhileStaged(_ appearance: Appearance) -> Bool {
+    /// Somebody has asked for it while it was prepared, in a folder that populates itself: it is here, or was until a program removed it.
+    private func wasMadeMeanwhile(_ appearance: Appearance) -> Bool {
         let candidate = appearance.candidate
-        guard candidate.synced == nil, !appearance.wasDeleted, device.isLogged(.item(candidate.id)) else {
-            return false
-        }
+        guard candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil else { return false }
         device.discard(appearance.staged)
         candidate.verdict = .again
         return true
@@ -93,13 +90,6 @@ extension Synchronizer {
             wait(candidate, forFoldersAround: remote)
             return nil
         }
-        device.recordMade()
-        let wasDeleted = device.isLogged(.item(remote.id))
-        if candidate.synced == nil, (try? device.synced(candidate.id)) ?? nil != nil {
-            // Somebody asked for it meanwhile, and it is here.
-            candidate.verdict = .again
-            return nil
-        }
         if remote.isAnnounced, isTaken(place, remote.place) {
             // An announcement claims no name: who it is shows when its content is known.
             candidate.verdict = .parked
@@ -112,24 +102,10 @@ extension Synchronizer {
         }
         if let brought = pass.brought.removeValue(forKey: remote.id) {
             if let revision = remote.content.revision { device.noteRevision(revision, of: remote.id) }
-            return Appearance(
-                candidate: candidate,
-                remote: remote,
-                place: place,
-                path: path,
-                staged: brought,
-                wasDeleted: wasDeleted
-            )
+            return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: brought)
         }
         guard let staged = await stage(candidate, remote) else { return nil }
-        return Appearance(
-            candidate: candidate,
-            remote: remote,
-            place: place,
-            path: path,
-            staged: staged,
-            wasDeleted: wasDeleted
-        )
+        return Appearance(candidate: candidate, remote: remote, place: place, path: path, staged: staged)
     }
 
     /// The folder that is not synced any more may be moved back, or comes back since the cloud keeps it with this item in it: then this is

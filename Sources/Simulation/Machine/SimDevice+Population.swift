@@ -136,7 +136,8 @@ extension SimDevice {
     private func populatedFolder(_ item: ItemID, depth: Int) -> InodeKey? {
         if let key = synchronizer.tracker.folderKey(of: item) { return key }
         guard depth < 100, let remote = machine.database.remote[item], !remote.isDeleted, remote.content == .folder,
-            let parent = populatedFolder(remote.place.parent, depth: depth + 1), unpopulated[parent] != nil
+            let parent = populatedFolder(remote.place.parent, depth: depth + 1), unpopulated[parent] != nil,
+            ((try? package(around: parent)) ?? nil) == nil
         else { return nil }
         populate(LocalPlace(folder: parent, name: remote.place.name))
         recordMade()

@@ -88,7 +88,10 @@ extension ContainerEngine {
         if let key = folderKey(of: item) { return key }
         guard depth < 1000, let remote = (try? replica.database.remote(item)) ?? nil, !remote.isDeleted,
             remote.content == .folder, let parent = populatedFolder(remote.place.parent, depth: depth + 1),
-            populator.item(of: parent) != nil, populate(LocalPlace(folder: parent, name: remote.place.name))
+            populator.item(of: parent) != nil,
+            // It has become a package: what others put into the folder that it was is no part of that.
+            ((try? populator.packages.package(around: parent)) ?? nil) == nil,
+            populate(LocalPlace(folder: parent, name: remote.place.name))
         else { return nil }
         return folderKey(of: item)
     }
