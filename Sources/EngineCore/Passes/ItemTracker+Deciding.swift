@@ -113,7 +113,7 @@ extension ItemTracker {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.
             return .send([.delete(base: remote.content.revision)])
         }
-        if wentOverDeletedLink(candidate) || wentOnAfterOwnDeletion(candidate) { return .send([.create]) }
+        if wentOverDeletedLink(candidate) || linkWentOn(candidate) { return .send([.create]) }
         var rival = candidate.rival
         if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
             // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
@@ -143,14 +143,15 @@ extension ItemTracker {
         return ((try? view.synced(key: found.state.key)) ?? []).contains { $0.id != candidate.id }
     }
 
-    /// It had taken another item's name and was told to be that one, so that this device deleted what it was; a program moved it on before
-    /// the answer came, and this process knows nothing of that. What only this device has deleted is not gone where it is.
-    private func wentOnAfterOwnDeletion(_ candidate: Candidate) -> Bool {
+    /// A link had taken another item's name and was told to be that one, so that this device deleted what it was; a program moved it on before
+    /// the answer came, and this process knows nothing of that. What only this device has deleted is not gone where it is. (Of a file the
+    /// cloud keeps the content.)
+    private func linkWentOn(_ candidate: Candidate) -> Bool {
         guard let remote = candidate.remote, remote.isDeleted, remote.author == view.deviceName,
-            let row = candidate.synced, let found = candidate.found, row.local?.key == found.state.key,
-            !found.state.isDataless, candidate.local.map({ $0.place != row.place }) ?? false
+            let row = candidate.synced, let found = candidate.found, case .symlink = found.content,
+            row.local?.key == found.state.key, let local = candidate.local
         else { return false }
-        return found.state.kind == .symlink || found.state.kind == .file
+        return local.place != row.place
     }
 
     /// A server that was restored knows nothing of it, or only that it is deleted, nobody has its content, and the cloud has given its name to
