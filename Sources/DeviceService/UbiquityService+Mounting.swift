@@ -45,9 +45,9 @@ extension UbiquityService {
     /// Mounts what was mounted when the service last ran.
     func restoreMounts() async {
         for entry in table.entries {
-            do throws(ControlError) {
-                try await serially { () async throws(ControlError) in
-                    guard !isSignedOut, mounted[entry.container] == nil, table[entry.container] == entry else { return }
+            _ = try? await serially { () async throws(ControlError) in
+                guard !isSignedOut, mounted[entry.container] == nil, table[entry.container] == entry else { return }
+                do throws(ControlError) {
                     var request = MountRequest(
                         container: entry.container,
                         mountPoint: entry.mountPoint,
@@ -57,10 +57,11 @@ extension UbiquityService {
                     request.options = entry.options
                     var entry = entry
                     _ = try await bringUp(&entry, try await container(request), progress: { _ in })
+                } catch {
+                    // Before anybody else mounts it.
+                    failures[entry.container] = error
+                    logger.error("not mounted again", metadata: ["container": "\(entry.container)", "why": "\(error)"])
                 }
-            } catch {
-                failures[entry.container] = error
-                logger.error("not mounted again", metadata: ["container": "\(entry.container)", "why": "\(error)"])
             }
         }
     }
@@ -124,30 +125,49 @@ extension UbiquityService {
             }
         }
         var imported = 0
-        let importer = Importer(source: point, replica: replica, key: info.key, progress: progress)
+        let importer = Importer(
+            source: point,
+            replica: replica,
+            key: info.key,
+            stop: importStop,
+            progress: progress
+        )
         if entry.isImporting, isOccupied {
-            let fine = try await blocking { () throws(ControlError) in try importer.check(home: home) }
+            let found = try await blocking { () throws(ControlError) in
+                // Else the folder would be empty, and nothing mounted there.
+                do throws(MountError) {
+                    try Mount.checkPrerequisites(mountPoint: pointText, replicaDirectory: replica.directory)
+                } catch { throw ControlError(error) }
+                return try importer.check(home: home)
+            }
             try await remember(entry)
             imported = try await blocking { () throws(ControlError) in
                 try Self.noteUnclean(replica)
-                return try importer.run(fine: fine)
+                return try importer.run(found)
             }
         }
         entry.isImporting = false
         let isNew = table[entry.container] == nil
         try await remember(entry)
         do throws(ControlError) {
-            mounted[entry.container] = try await assemble(entry, info, replica, pointText)
-            // It may have changed since that began.
-            restrain()
+            let isOffline = table.isOffline
+            let whole = try await assemble(entry, info, replica, pointText, isOffline: isOffline)
+            mounted[entry.container] = whole
             failures[entry.container] = nil
+            // What is set may have changed since that began.
+            restrain()
+            if table.isOffline != isOffline { await whole.engine.setOffline(table.isOffline) }
+            await whole.engine.setKeeping(await keeping(of: entry.container))
             return imported
         } catch {
             if isNew {
                 table[entry.container] = nil
                 try? await saveTable()
             }
-            throw error
+            guard imported > 0 else { throw error }
+            var told = error
+            told.why += "; what was imported lies in \(replica.treePath)"
+            throw told
         }
     }
 
@@ -189,7 +209,8 @@ extension UbiquityService {
         _ entry: MountTable.Entry,
         _ info: ContainerInfo,
         _ replica: Replica,
-        _ point: String
+        _ point: String,
+        isOffline: Bool
     ) async throws(ControlError) -> MountedContainer {
         var logger = logger
         logger[metadataKey: "container"] = "\(entry.container)"
@@ -230,7 +251,7 @@ extension UbiquityService {
         )
         broker.attach(mount, to: info.id)
         await engine.attach(mount)
-        if table.isOffline { await engine.setOffline(true) }
+        if isOffline { await engine.setOffline(true) }
         let whole = MountedContainer(
             entry: entry,
             info: info,
@@ -275,6 +296,8 @@ extension UbiquityService {
     }
 
     func prepareStop(_ request: StopRequest) async throws(ControlError) {
+        importStop.ask()
+        defer { importStop.takeBack() }
         try await serially { () async throws(ControlError) in
             let all = mounted.values.sorted { $0.entry.container < $1.entry.container }
             if request.refusesWriters {

@@ -29,8 +29,16 @@ package actor UbiquityService {
     var conditions = MachineConditions()
     /// Why mounts of the table could not be brought back.
     var failures: [String: ControlError] = [:]
+    /// Of a folder of which more is asked for.
+    var restingWalk: RestingWalk?
+    nonisolated let importStop = ImportStop()
     /// Mounting and unmounting happen one after the other.
     private let turnstile = Turnstile()
+    /// So does writing the table down: each uses the same name beside it.
+    private let tableTurnstile = Turnstile()
+    /// Who waits for mounts that are on their way, by number (`awaitMounts`).
+    private var mountWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var lastMountWaiter: UInt64 = 0
     /// For good: the account is gone, and who signs in gets another service (`signOut`).
     var isSignedOut = false
     /// Ends the time in which the machine falls asleep (`machineTold`).
@@ -75,6 +83,8 @@ package actor UbiquityService {
     /// Runs `body` when every earlier operation is done.
     func serially<Value: Sendable>(_ body: () async throws(ControlError) -> Value) async throws(ControlError) -> Value {
         await turnstile.enter()
+        // Mounts may have come, failed or gone.
+        defer { resumeMountWaiters() }
         do throws(ControlError) {
             let value = try await body()
             await turnstile.leave()
@@ -94,14 +104,76 @@ package actor UbiquityService {
     }
 
     func saveTable() async throws(ControlError) {
+        await tableTurnstile.enter()
+        // As it is by now, with what was changed while another one was written.
         let (table, home) = (table, home)
-        try await blocking { () throws(ControlError) in try table.save(home) }
+        do throws(ControlError) {
+            try await blocking { () throws(ControlError) in try table.save(home) }
+            await tableTurnstile.leave()
+        } catch {
+            await tableTurnstile.leave()
+            throw error
+        }
+    }
+
+    // MARK: - Mounts on their way
+
+    /// Returns when every mount of the table is there, or it is known why not: what is asked of all containers leaves none of them out that
+    /// is just being mounted.
+    /// - Parameter end: without it as long as for all that a program waits for; `nil` for as long as it takes.
+    func awaitMounts(
+        until end: ContinuousClock.Instant? = ContinuousClock.now + Patience.limit
+    ) async throws(ControlError) {
+        while let entry = table.entries.first(where: { isComing($0.container) }) {
+            let point = "\(entry.mountPoint)"
+            guard !isSignedOut else { throw ControlError(point, EngineError.signedOut) }
+            guard !Task.isCancelled else { throw ControlError(.tryAgain, point, "interrupted") }
+            if let end, ContinuousClock.now >= end {
+                throw ControlError(.tryAgain, point, "it is just being mounted")
+            }
+            await mountsChange(until: end)
+            guard table[entry.container] != nil else {
+                throw ControlError(.tryAgain, point, "its mount was given up meanwhile")
+            }
+        }
+    }
+
+    private func isComing(_ container: String) -> Bool { mounted[container] == nil && failures[container] == nil }
+
+    /// Returns when an operation has ended, at the time limit, or when the waiting task is cancelled.
+    private func mountsChange(until end: ContinuousClock.Instant?) async {
+        lastMountWaiter += 1
+        let number = lastMountWaiter
+        var timer: Task<Void, Never>?
+        if let end {
+            timer = Task {
+                do { try await Task.sleep(until: end, clock: .continuous) } catch { return }
+                self.resumeMountWaiter(number)
+            }
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled { continuation.resume() } else { mountWaiters[number] = continuation }
+            }
+        } onCancel: {
+            Task { await self.resumeMountWaiter(number) }
+        }
+        timer?.cancel()
+    }
+
+    private func resumeMountWaiter(_ number: UInt64) { mountWaiters.removeValue(forKey: number)?.resume() }
+
+    private func resumeMountWaiters() {
+        let waiters = mountWaiters.values
+        mountWaiters = [:]
+        for waiter in waiters { waiter.resume() }
     }
 
     // MARK: - The end
 
     func stopSoon() {
         isStopping = true
+        importStop.ask()
         for waiter in stopWaiters { waiter.resume() }
         stopWaiters = []
     }

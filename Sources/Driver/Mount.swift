@@ -65,11 +65,16 @@ package final class Mount: Sendable {
 
     // MARK: Start
 
+    /// What `start` checks before it does anything, but for whether the folder is empty: for who empties it first.
+    package static func checkPrerequisites(mountPoint: String, replicaDirectory: String) throws(MountError) {
+        try refuseNesting(try MountPoint.usable(mountPoint), replicaDirectory)
+    }
+
     /// Mounts it; programs are answered when this returns.
     package func start() throws(MountError) {
         guard case .idle = state.withLock({ $0.phase }) else { throw .refused("this mount was started before") }
         let point = try MountPoint(checking: configuration.mountPoint, options: configuration.options)
-        try refuseNesting(point.path)
+        try Self.refuseNesting(point.path, replica.directory)
         guard clinux_fuse_install_wakeup() == 0, clinux_ignore_leases() == 0 else {
             throw .refused("no signal handler")
         }
@@ -150,8 +155,8 @@ package final class Mount: Sendable {
     }
 
     /// A mount over its own replica, or in it, would wait for itself.
-    private func refuseNesting(_ path: String) throws(MountError) {
-        guard let real = realpath(replica.directory, nil) else { throw .refused("the replica's folder is gone") }
+    private static func refuseNesting(_ path: String, _ directory: String) throws(MountError) {
+        guard let real = realpath(directory, nil) else { throw .refused("the replica's folder is gone") }
         defer { free(real) }
         let own = String(cString: real)
         if path == own || path.hasPrefix(own + "/") || own.hasPrefix(path + "/") {

@@ -120,7 +120,7 @@ import UbiquityControl
     @Test func `who goes away ends what he asked for`() async throws {
         let (ended, signal) = AsyncStream<String>.makeStream()
         try await withListener { _, connection in
-            connection.whenClosed { signal.yield("closed") }
+            connection.whenClosed("test") { signal.yield("closed") }
             signal.yield("begun")
             try? await Task.sleep(for: .seconds(60))
             signal.yield(Task.isCancelled ? "cancelled" : "late")

@@ -20,7 +20,13 @@ import UbiquityModel
                 try body(
                     source,
                     replica,
-                    Importer(source: ControlPath(source), replica: replica, key: key, progress: { _ in })
+                    Importer(
+                        source: ControlPath(source),
+                        replica: replica,
+                        key: key,
+                        stop: ImportStop(),
+                        progress: { _ in }
+                    )
                 )
             }
         }
@@ -43,9 +49,9 @@ import UbiquityModel
             try Files.setAttribute("user.colour", of: source + "/a/b/deep.txt", to: "blue")
             try Files.setAttribute("user.ubiquity..stray", of: source + "/a/b/deep.txt", to: "x")
             let modified = try Files.status(source + "/fixed").st_mtim
-            let fine = try importer.check(home: elsewhere())
-            #expect(try fine.contains(Name("link")) && !fine.contains(Name("a")))
-            #expect(try importer.run(fine: fine) == 6)
+            let found = try importer.check(home: elsewhere())
+            #expect(try found.fine.contains(Name("link")) && !found.fine.contains(Name("a")))
+            #expect(try importer.run(found) == 6)
             #expect(try Files.names(in: source) == [])
             let tree = replica.treePath
             #expect(try Files.text(tree + "/a/b/deep.txt") == "deep\n")
@@ -75,7 +81,7 @@ import UbiquityModel
                 try Files.write("of \(root == source ? "import" : "tree")", to: root + "/d/other.txt")
             }
             try Files.write("only here", to: source + "/d/new.txt")
-            _ = try importer.run(fine: importer.check(home: elsewhere()))
+            _ = try importer.run(importer.check(home: elsewhere()))
             #expect(try Files.names(in: source) == [])
             #expect(try Files.names(in: tree + "/d").sorted() == ["equal.txt", "new.txt", "other 2.txt", "other.txt"])
             #expect(try Files.text(tree + "/d/other.txt") == "of tree")
@@ -117,7 +123,7 @@ import UbiquityModel
             let other = try makeDataless("b.txt", "of the cloud", in: replica)
             try Files.write("of the cloud", to: source + "/a.txt")
             try Files.write("of the DISK!", to: source + "/b.txt")
-            _ = try importer.run(fine: importer.check(home: elsewhere()))
+            _ = try importer.run(importer.check(home: elsewhere()))
             #expect(try Files.names(in: source) == [])
             #expect(try Files.names(in: tree).sorted() == ["a.txt", "b 2.txt", "b.txt"])
             #expect(try Files.text(tree + "/a.txt") == "of the cloud")
@@ -139,7 +145,7 @@ import UbiquityModel
             try Files.write("x", to: source + "/changed")
             try succeed("chmod", "755", source + "/changed")
             try Files.setAttribute("user.ubiquity..mode", of: source + "/changed", to: "\u{1}\u{24}")
-            _ = try importer.run(fine: importer.check(home: elsewhere()))
+            _ = try importer.run(importer.check(home: elsewhere()))
             let hidden = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("hidden")))
             #expect(hidden.mode == 0o444)
             let changed = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("changed")))
@@ -153,7 +159,7 @@ import UbiquityModel
                 try Files.write(text, to: replica.treePath + "/" + name)
             }
             try Files.write("mine", to: source + "/a.txt")
-            _ = try importer.run(fine: importer.check(home: elsewhere()))
+            _ = try importer.run(importer.check(home: elsewhere()))
             #expect(try Files.names(in: source) == [])
             #expect(try Files.names(in: replica.treePath).sorted() == ["a 2.txt", "a.txt"])
         }
@@ -165,7 +171,7 @@ import UbiquityModel
             let long = String(repeating: "x", count: 60_000)
             try Files.setAttribute("user.long", of: source + "/file", to: long)
             do {
-                _ = try importer.run(fine: importer.check(home: elsewhere()))
+                _ = try importer.run(importer.check(home: elsewhere()))
                 // A disk with room for it.
                 #expect(try Files.attribute("user.long", of: replica.treePath + "/file") == long)
             } catch let error as ControlError {
@@ -214,6 +220,75 @@ import UbiquityModel
     @Test func `a folder that holds the device's own state is refused`() async throws {
         try await withImport(from: "/tmp") { source, _, importer in
             #expect(throws: ControlError.self) { try importer.check(home: try HomeDirectories(home: source + "/home")) }
+        }
+    }
+
+    @Test(arguments: places)
+    func `what a program has open for writing is not imported, nor anything else`(parent: String) async throws {
+        try await withImport(from: parent) { source, replica, importer in
+            try Files.write("one", to: source + "/a.txt")
+            try Files.makeFolder(source + "/d")
+            try Files.write("two", to: source + "/d/b.txt")
+            let found = try importer.check(home: elsewhere())
+            let writer = try Files.open(source + "/d/b.txt", O_WRONLY | O_APPEND)
+            let error = #expect(throws: ControlError.self) { try importer.check(home: elsewhere()) }
+            #expect(error?.status == .tryAgain && error?.what == source + "/d/b.txt")
+            #expect(try Files.names(in: replica.treePath) == [])
+            if parent == "/dev/shm" {
+                // Opened after the look: it would be copied, and written to when it has no name any more.
+                #expect(throws: ControlError.self) { try importer.run(found) }
+                #expect(try Files.text(source + "/d/b.txt") == "two")
+            }
+            close(writer)
+            _ = try importer.run(importer.check(home: elsewhere()))
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.text(replica.treePath + "/a.txt") == "one")
+            #expect(try Files.text(replica.treePath + "/d/b.txt") == "two")
+        }
+    }
+
+    @Test func `the backing tree is not imported into itself`() async throws {
+        try await withImport(from: "/tmp") { source, replica, importer in
+            try Files.write("only copy", to: replica.treePath + "/a.txt")
+            for path in [replica.treePath, replica.directory] {
+                var importer = importer
+                importer.source = ControlPath(path)
+                #expect(throws: ControlError.self) { try importer.check(home: elsewhere()) }
+            }
+            // By another path, which names nothing of it.
+            try Files.makeFolder(source + "/bound")
+            if geteuid() == 0 {
+                try TestSupport.succeed("mount", "--bind", replica.treePath, source + "/bound")
+                defer { _ = try? TestSupport.run("umount", source + "/bound") }
+                var importer = importer
+                importer.source = ControlPath(source + "/bound")
+                #expect(throws: ControlError.self) { try importer.check(home: elsewhere()) }
+            }
+            #expect(try Files.text(replica.treePath + "/a.txt") == "only copy")
+        }
+    }
+
+    @Test(arguments: places) func `an import that is stopped goes on where it was`(parent: String) async throws {
+        try await withImport(from: parent) { source, replica, importer in
+            try TestSupport.succeed(
+                "bash",
+                "-ec",
+                "mkdir -p a/b; for n in $(seq 900); do echo $n > a/b/$n; done; echo last > z; touch -d 2020-01-01 a",
+                folder: source
+            )
+            let found = try importer.check(home: elsewhere())
+            let stop = importer.stop
+            stop.ask()
+            let error = #expect(throws: ControlError.self) { try importer.run(found) }
+            #expect(error?.status == .tryAgain)
+            #expect(try Files.text(source + "/z") == "last\n")
+            stop.takeBack()
+            _ = try importer.run(importer.check(home: elsewhere()))
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.names(in: replica.treePath + "/a/b").count == 900)
+            #expect(try Files.text(replica.treePath + "/a/b/77") == "77\n")
+            #expect(try Files.status(replica.treePath + "/a").st_mtim.tv_sec == 1_577_836_800)
+            #expect(try Files.names(in: replica.stagingPath) == [])
         }
     }
 }

@@ -223,5 +223,70 @@ extension MountTests {
                 #expect(try devices[1].text("mine.txt") == "only b")
             }
         }
+
+        @Test func `a path that leads nowhere keeps no other from being asked about`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                try a.write("good", to: "good.txt")
+                try a.sync()
+                let beneath = a.path("good.txt/beneath/it")
+                let both = try a.run("evict", beneath, a.path("good.txt"))
+                #expect(both.code == 2 && both.errors == "ubiquity: \(beneath): Not a directory\n", "\(both)")
+                #expect(try a.state(of: "good.txt") == "dataless")
+                for verb in ["status", "download", "evict", "pin", "unpin"] {
+                    let alone = try a.run(verb, beneath)
+                    #expect(alone.code == 1 && alone.errors == "ubiquity: \(beneath): Not a directory\n", "\(alone)")
+                    #expect(try a.run(verb, "").code == 64)
+                }
+            }
+        }
+
+        @Test func `a name does nothing to the terminal`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                let result = try a.run("evict", a.path("\u{1b}[31mred"))
+                #expect(result.code == 1 && result.errors.contains("\u{FFFD}[31mred"), "\(result)")
+                #expect(!result.errors.contains("\u{1b}"), "\(result)")
+            }
+        }
+
+        /// Short to type, and 800 bytes each for the service: more than it takes at once.
+        @Test func `as many paths as a command line holds are asked about`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                let deep = Array(repeating: String(repeating: "d", count: 200), count: 4).joined(separator: "/")
+                try a.shell("mkdir -p \(deep); touch \(deep)/7")
+                let result = try a.startShell("cd \(deep); exec \"$UBIQUITY\" status --json $(seq 6000)").wait()
+                #expect(result.code == 2, "\(result)")
+                #expect(try JSON(result.bytes).elements.count == 1)
+                #expect(result.errors.split(separator: "\n").count == 5999)
+            }
+        }
+
+        /// More than one answer has.
+        @Test func `a folder's status is whole, however much is in it`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                #expect(try a.succeed("status", a.mountPoint, "--json").output == "[]\n")
+                try a.shell("mkdir d; touch d/f")
+                let few = try a.succeed("status", a.path("d"), "--json").output
+                #expect(few.hasPrefix("[\n  {\n    \"path\": ") && few.hasSuffix("\n  }\n]\n"), "\(few)")
+                #expect(few.contains("\n  },\n  {\n    \"path\": "), "\(few)")
+                try a.shell(
+                    "for d in $(seq 4); do mkdir -p $d/in; (cd $d; seq 2000 | xargs touch; cd in; seq 1000 | xargs touch); done"
+                )
+                let names = try a.shell("find . -mindepth 1 -printf '%P\\n'").output.split(separator: "\n")
+                #expect(names.count == 2 + 4 * 3002)
+                let paths = try a.json("status", a.mountPoint).elements.compactMap { $0["path"]?.string }
+                #expect(paths.count == names.count)
+                #expect(Set(paths) == Set(names.map { a.path(String($0)) }))
+                let lines = try a.succeed("status", a.mountPoint).output.split(separator: "\n")
+                #expect(lines.count == names.count + 1)
+                #expect(lines.filter { $0.hasPrefix("STATE") }.count == 1)
+            }
+        }
     }
 }

@@ -369,5 +369,25 @@ extension MountTests {
                 #expect(keeping["download"]?.string == "on-demand")
             }
         }
+
+        @Test func `of a folder that is evicted each file that stays is named, with its reason`() async throws {
+            try await withSite { site in
+                let (_, b) = try pair(site, ["f1", "f2", "f3"])
+                try read(b, "f1", "f2", "f3")
+                try b.succeed("pin", b.path("d/f2"))
+                let some = try b.run("evict", b.path("d"))
+                #expect(some.code == 2 && some.errors == "ubiquity: \(b.path("d/f2")): pinned\n", "\(some)")
+                try expectStates(b, ["f1": "dataless", "f2": "current", "f3": "dataless"])
+                // The folder is what counts, for what lies in it.
+                try b.succeed("pin", b.path("d"))
+                try b.succeed("unpin", b.path("d/f2"))
+                try expectStates(b, ["f1": "current", "f2": "current", "f3": "current"])
+                let none = try b.run("evict", b.path("d"))
+                #expect(none.code == 1 && none.errors.split(separator: "\n").count == 3, "\(none)")
+                #expect(try b.json("status", b.path("d")).elements.allSatisfy { $0["pinned"]?.isTrue == true })
+                try b.succeed("unpin", b.path("d"))
+                try b.succeed("evict", b.path("d"))
+            }
+        }
     }
 }

@@ -173,6 +173,30 @@ extension MountTests {
             }
         }
 
+        @Test func `what is moved out before its content is here comes, although the package goes on without it`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try make("D.rtfd", on: a)
+                try a.sync()
+                try b.sync()
+                let picture = try Files.read(a.path("D.rtfd/picture.png"))
+                try b.setOffline(true)
+                try b.shell("mv D.rtfd/picture.png out.png; echo more > D.rtfd/more")
+                // Nothing but what is on the disk says of which revision it was a part.
+                try b.killService()
+                try b.up()
+                try b.setOffline(false)
+                try b.sync()
+                try b.shell("echo again >> D.rtfd/more")
+                for device in [b, a] { try device.sync() }
+                #expect(try Files.read(b.path("out.png")) == picture)
+                #expect(try Files.read(a.path("out.png")) == picture)
+                try expectTree(b.mountPoint, is: Tree(a.mountPoint))
+            }
+        }
+
         @Test func `folders become packages by name and by attribute, and what is moved in and out follows`()
             async throws
         {

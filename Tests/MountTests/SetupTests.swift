@@ -347,5 +347,41 @@ extension MountTests {
                 #expect(try Files.text(other.mountPoint + "/own") == "own\n")
             }
         }
+
+        @Test func `a relative UBIQUITY_HOME means the same for everything that is started`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                let words = [TestSettings.binary, "up", a.mountPoint]
+                let environment = a.environment.merging(["UBIQUITY_HOME": "a"]) { $1 }
+                let up = try site.start(words, environment: environment, folder: site.folder).wait()
+                #expect(up.isSuccess, "\(up)")
+                try a.write("hello", to: "a.txt")
+                try a.sync()
+                #expect(a.servicePIDs.count == 1 && a.serverPIDs.count == 1)
+                try a.down()
+            }
+        }
+
+        @Test func `a mount in the foreground starts the device's own server, and keeps nobody waiting`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.down()
+                try eventually("nothing of the device runs") { a.servicePIDs.isEmpty && a.serverPIDs.isEmpty }
+                let service = try a.start(["mount", "Documents", a.mountPoint, "--foreground"])
+                try eventually("it is mounted") {
+                    guard service.isRunning else { throw TestFailure("\(try service.wait())") }
+                    return service.outputSoFar.contains("mounted at")
+                }
+                #expect(a.serverPIDs.count == 1)
+                try a.write("hello", to: "a.txt")
+                try a.sync()
+                try a.succeed("config", "set", "metered", "off", limit: .seconds(20))
+                service.send(SIGTERM)
+                let ended = try service.wait()
+                #expect(ended.isSuccess, "\(ended)")
+                try a.down()
+            }
+        }
     }
 }

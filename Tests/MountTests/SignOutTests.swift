@@ -218,5 +218,27 @@ extension MountTests {
                 #expect(try a.names() == ["f.txt", "here.txt"])
             }
         }
+
+        @Test func `what an erasing left that was interrupted goes at the next start, and at the next sign-out`()
+            async throws
+        {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.down()
+                let left = a.home + "/containers/.erased-1-0"
+                let make = "mkdir -p '\(left)/tree'; echo old > '\(left)/tree/f'"
+                try succeed("sh", "-c", make)
+                try a.up()
+                try eventually("it has gone") { !Files.exists(left) }
+                #expect(try Files.names(in: a.home + "/containers") == ["Documents"])
+                try succeed("sh", "-c", make)
+                try a.succeed("sign-out", "--erase")
+                #expect(try Files.names(in: a.home + "/containers") == [])
+                try succeed("sh", "-c", make)
+                #expect(try a.run("sign-out").code == 1)
+                #expect(!Files.exists(left))
+            }
+        }
     }
 }

@@ -34,7 +34,7 @@ import UbiquityModel
 
     private func read(
         _ name: String,
-        dataless: PackageReader.DatalessChunks = { _ in [] }
+        dataless: PackageReader.Elsewhere = PackageReader.Elsewhere { _ in [] }
     ) throws -> (ContentReader.Reading, [ChunkID: [UInt8]]) {
         let key = try #require(Self.key)
         let folder = try open(name)
@@ -134,7 +134,70 @@ import UbiquityModel
             defer { offset += Int64(entry.length) }
             return offset >= large.offset && offset < large.offset + large.element.size
         }
-        #expect(try read(name, dataless: { _ in chunks }).0.content == reading.content)
+        #expect(try read(name, dataless: PackageReader.Elsewhere { _ in chunks }).0.content == reading.content)
+    }
+
+    /// More than any disk has room for: more than 64 KiB is no attribute of a file.
+    private static let large = [Array("user.large".utf8): [UInt8](repeating: 7, count: 70_000)]
+
+    private func builtWithLargeAttributes() throws -> (name: String, state: LocalState, index: PackageIndex) {
+        let time = Timestamp(nanoseconds: 5_000_000_000)
+        let small = [Array("user.small".utf8): [UInt8(1)]]
+        let both = Self.large.merging(small) { large, _ in large }
+        func element(
+            _ path: String,
+            _ kind: PackageIndex.Element.Kind,
+            _ extended: [[UInt8]: [UInt8]]
+        ) throws -> PackageIndex.Element {
+            .init(path: try ItemPath(parsing: path), kind: kind, mode: 0o755, extended: extended)
+        }
+        let index = PackageIndex([
+            try element("folder", .folder, Self.large), try element("whole", .file(size: 0, modified: time), both),
+            try element("file", .file(size: 9, modified: time), both),
+        ])
+        let builder = try PackageBuilder(
+            index,
+            revision: .random(),
+            attributes: ItemAttributes(modified: time, mode: 0o755),
+            older: nil,
+            in: try staging()
+        ) { _ in .dataless }
+        let (name, state) = try builder.finish()
+        return (name, state, index)
+    }
+
+    private func elsewhere(agreed: PackageIndex?) throws -> PackageReader.Elsewhere {
+        let chunk = try #require(ChunkID(bytes: [UInt8](repeating: 9, count: 32)))
+        return PackageReader.Elsewhere(agreed: agreed) { _ in [Manifest.Entry(chunk: chunk, length: 9)] }
+    }
+
+    @Test func `attributes for which there is no room here are sent as they were agreed on`() throws {
+        let (name, state, index) = try builtWithLargeAttributes()
+        #expect(state.size == index.contentSize)
+        let made = try tree(name)
+        #expect(made.index != index && made.index(completedBy: index) == index)
+        #expect(made.entries.map { $0.element.extended.count } == [1, 0, 1])
+        let (reading, chunks) = try read(name, dataless: elsewhere(agreed: index))
+        let content = reading.manifest.entries.flatMap { chunks[$0.chunk] ?? [] }
+        #expect(content == index.encoded)
+        #expect(reading.manifest.size == index.contentSize && reading.state.size == index.contentSize)
+        // They are the file's, wherever it goes, but not another's that takes its place.
+        let (old, new) = (scratch.appending(name + "/whole"), scratch.appending(name + "/folder/moved"))
+        try #require(rename(old, new) == 0)
+        try scratch.write(name + "/whole")
+        let changed = try #require(try tree(name).index(completedBy: index))
+        let large = changed.elements.filter { $0.extended[Array("user.large".utf8)] != nil }
+        #expect(large.map(\.path.description) == ["file", "folder", "folder/moved"])
+        #expect(try tree(name).state.size == changed.contentSize)
+    }
+
+    @Test func `attributes that nobody knows hold nothing up`() throws {
+        let (name, _, _) = try builtWithLargeAttributes()
+        let none = try elsewhere(agreed: nil)
+        #expect(throws: ContentReadError.self) { try read(name, dataless: none) }
+        let (reading, _) = try read(name, dataless: none)
+        #expect(try reading.manifest.size == tree(name).index.contentSize)
+        #expect(try reading.state.size == tree(name).index.contentSize)
     }
 
     @Test func `one that changes while it is read is read again`() throws {
@@ -149,7 +212,7 @@ import UbiquityModel
                 expecting: state,
                 key: key,
                 synchronizing: false,
-                dataless: { _ in [] }
+                dataless: PackageReader.Elsewhere { _ in [] }
             ) { _, _ in
                 count += 1
                 // Of a file that has been read, or is about to be.

@@ -158,7 +158,7 @@ import UbiquityModel
         #expect(former.item == newer.id && ItemContent.file(former.file) == newer.content)
         #expect(try database.wasFormer(content))
         try database.removeRemote([newer.id])
-        try database.pruneManifests()
+        try database.pruneContents()
         #expect(try database.manifest(content) == manifest)
         #expect(try database.former(try #require(older.content.revision))?.file.size == 20)
     }
@@ -431,10 +431,119 @@ import UbiquityModel
         )
         try database.write(manifests: [try contentID(71): manifest])
         #expect(try database.manifest(try contentID(70)) == Manifest())
-        try database.pruneManifests(keeping: [try contentID(71)])
+        try database.pruneContents(keeping: [try contentID(71)])
         #expect(try database.manifest(content) == manifest)
         #expect(try database.manifest(try contentID(70)) == nil)
         #expect(try database.manifest(try contentID(71)) == manifest)
+        var deleted = named
+        deleted.isDeleted = true
+        deleted.position += 1
+        try database.write(remote: [deleted], position: nil)
+        try database.write(synced: [SyncedItem(named, local: nil)])
+        try database.pruneContents()
+        #expect(try database.manifest(content) == manifest, "it is still here")
+        try database.apply(SyncedChanges(removals: [named.id]))
+        try database.pruneContents()
+        #expect(try database.manifest(content) == nil)
+    }
+
+    /// Ten of them are more than is kept without a look.
+    private func longManifest() throws -> Manifest {
+        let chunk = try #require(ChunkID(bytes: [UInt8](repeating: 3, count: 32)))
+        return Manifest(entries: [Manifest.Entry](repeating: .init(chunk: chunk, length: 7), count: 60_000))
+    }
+
+    @Test func `what nothing names any more goes by itself when it is much`() throws {
+        let manifest = try longManifest()
+        let index = PackageIndex([])
+        try database.pruneContentsIfMany()
+        var item = try packageItem(1)
+        for number in 1...10 as ClosedRange<UInt8> {
+            let content = try contentID(number)
+            item.position += 1
+            item.content = .file(FileContent(revision: .random(), content: content, size: 1, isPackage: true))
+            try database.write(packageIndexes: [content: index])
+            try database.write(remote: [item], manifests: [content: manifest], position: nil)
+        }
+        let left = try (1...10 as ClosedRange<UInt8>).filter { try database.manifest(contentID($0)) != nil }
+        // The look was at the eighth, and the last ones were written since.
+        #expect(left == [8, 9, 10])
+        #expect(try database.hasPackageIndex(contentID(10)))
+    }
+
+    @Test func `what is about to be named stays, and what a start finds goes if it is much`() throws {
+        let manifest = try longManifest()
+        try database.write(manifests: [try contentID(1): manifest])
+        // A version that never looked may have left anything.
+        try database.pruneContentsIfMany()
+        #expect(try database.manifest(contentID(1)) == nil)
+        for number in 2...9 as ClosedRange<UInt8> { try database.write(manifests: [try contentID(number): manifest]) }
+        for number in 2...9 as ClosedRange<UInt8> { #expect(try database.manifest(contentID(number)) == manifest) }
+        try database.pruneContentsIfMany()
+        #expect(try database.manifest(contentID(2)) == manifest, "a look has just been taken")
+        try database.close()
+        let again = try StateDatabase(path: scratch.appending("state.sqlite"))
+        for number in 10...12 as ClosedRange<UInt8> { try again.write(manifests: [try contentID(number): manifest]) }
+        try again.pruneContentsIfMany()
+        #expect(try again.manifest(contentID(2)) == nil && again.manifest(contentID(12)) == nil)
+    }
+
+    private func packageItem(_ number: UInt64, _ revision: RevisionID = .random()) throws -> RemoteItem {
+        var item = try remoteFile(number, "package \(number).rtfd")
+        let content = try contentID(UInt8(truncatingIfNeeded: revision.high))
+        item.content = .file(FileContent(revision: revision, content: content, size: 30, isPackage: true))
+        return item
+    }
+
+    @Test func `what a package was stays known for what was moved out of it without its content`() throws {
+        let (first, second) = (RevisionID(high: 41, low: 1), RevisionID(high: 42, low: 1))
+        let manifest = try longManifest()
+        let row = SyncedItem(try packageItem(1, first), local: evidence(1))
+        try database.apply(SyncedChanges(upserts: [row]), manifests: [try contentID(41): manifest])
+        #expect(try database.former(first) == nil)
+        // Its name, or whether its files are here, makes it no other.
+        var moved = row
+        moved.place.name = try name("other.rtfd")
+        moved.local?.isDataless = false
+        try database.write(synced: [moved, row])
+        #expect(try database.former(first) == nil)
+        try database.write(synced: [SyncedItem(try packageItem(1, second), local: evidence(1))])
+        let former = try #require(try database.former(first))
+        #expect(former.item == row.id && ItemContent.file(former.file) == row.content)
+        try database.pruneContents()
+        #expect(try database.manifest(contentID(41)) == manifest)
+        // Also when the package is no more.
+        try database.apply(SyncedChanges(removals: [row.id]))
+        #expect(try database.former(second)?.item == row.id)
+        #expect(try database.former(first)?.item == row.id)
+    }
+
+    @Test func `for a package that was all here, and for a file, nothing is remembered`() throws {
+        let (first, second) = (RevisionID(high: 41, low: 1), RevisionID(high: 42, low: 1))
+        var whole = evidence(1)
+        whole.isDataless = false
+        try database.write(synced: [SyncedItem(try packageItem(1, first), local: whole)])
+        try database.write(synced: [SyncedItem(try packageItem(1, second), local: whole)])
+        try database.apply(SyncedChanges(removals: [try packageItem(1).id]))
+        #expect(try database.former(first) == nil && database.former(second) == nil)
+        let file = try remoteFile(2, "file")
+        // Beside a package, or nothing is looked for at all.
+        try database.write(synced: [SyncedItem(try packageItem(1), local: whole), SyncedItem(file, local: evidence(2))])
+        try database.apply(SyncedChanges(removals: [file.id]))
+        #expect(try database.former(try #require(file.content.revision)) == nil)
+    }
+
+    @Test func `of each package the last revisions stay known`() throws {
+        for number in 1...20 as ClosedRange<UInt64> {
+            let revision = RevisionID(high: number, low: 0)
+            try database.write(synced: [SyncedItem(try packageItem(1, revision), local: evidence(1))])
+        }
+        #expect(try database.former(RevisionID(high: 1, low: 0)) != nil)
+        try database.pruneContents()
+        let left = try (1...20 as ClosedRange<UInt64>).filter {
+            try database.former(RevisionID(high: $0, low: 0)) != nil
+        }
+        #expect(left == Array(4...19))
     }
 
     @Test func `ranges belong to one revision and one generation`() throws {

@@ -214,5 +214,26 @@ extension Story {
             steps: [1, 2, 3, 11, 19, 20, 23, 36, 38, 40, 41, 43, 44],
             moreFaults: [.databases, .hardLinks, .links]
         ),
+        // A program asked for what was about to appear, in a folder that populates itself, and removed that before it appeared.
+        Story(
+            seed: 2_000_000_077_193,
+            steps: [0, 2, 5, 9, 16, 17, 21, 23, 24, 33, 34, 35],
+            moreFaults: [.population, .races]
+        ),
+        // Others went on in a folder that had become a package here: what they put there came into the package.
+        Story(
+            seed: 2_000_000_142_478,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 23, 26, 28, 29, 38, 39, 40, 45, 46,
+                47, 58, 63,
+            ],
+            moreFaults: [.packages, .population]
+        ),
+        // A link took another one's name, and a file's after that, before the first answer came: it was taken for what this device had deleted.
+        Story(
+            seed: 3_000_000_050_568,
+            steps: [2, 9, 10, 15, 25, 32, 36, 39, 44, 46],
+            moreFaults: [.claims, .databases, .links]
+        ),
     ]
 }

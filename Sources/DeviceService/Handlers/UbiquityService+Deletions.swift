@@ -26,11 +26,13 @@ extension UbiquityService {
 
     func undelete(_ request: UndeleteRequest) async -> [PathOutcome<Nothing>] {
         let all: [(MountedContainer, DeletedItem)]
-        do throws(ControlError) { all = try await allDeleted() } catch {
+        do throws(ControlError) {
+            all = try await allDeleted()
+        } catch {
             return request.items.map { PathOutcome(ControlPath($0), error) }
         }
-        let found = request.items.map { text in Result { () throws(ControlError) in try Self.deleted(text, among: all) }
-        }
+        let ids = DeletedIDs(all.map { $0.1.item.id.description })
+        let found = request.items.map { text in Result { () throws(ControlError) in all[try ids.index(text)] } }
         let wanted = found.compactMap { try? $0.get() }
         var failures: [ItemID: EngineError] = [:]
         for present in present {
@@ -54,20 +56,31 @@ extension UbiquityService {
         }
     }
 
-    /// The one item whose id begins so.
-    private static func deleted(
-        _ text: String,
-        among all: [(MountedContainer, DeletedItem)]
-    ) throws(ControlError) -> (MountedContainer, DeletedItem) {
-        let found = all.filter { !text.isEmpty && $0.1.item.id.description.hasPrefix(text.lowercased()) }
-        guard let first = found.first else {
-            throw ControlError(text, "no deleted item has this id", remedy: "`ubiquity deleted list` lists them")
+    /// The ids of what is deleted, as people type them; of many that are asked for each is found at once.
+    private struct DeletedIDs {
+        private let texts: [String]
+        private let whole: [String: Int]
+
+        init(_ texts: [String]) {
+            self.texts = texts
+            whole = Dictionary(zip(texts, texts.indices)) { first, _ in first }
         }
-        guard found.count == 1 else { throw ControlError(text, "\(found.count) deleted items' ids begin with it") }
-        return first
+
+        /// The one item whose id is, or begins, so.
+        func index(_ text: String) throws(ControlError) -> Int {
+            let wanted = text.lowercased()
+            if let index = whole[wanted] { return index }
+            let found = texts.indices.filter { !wanted.isEmpty && texts[$0].hasPrefix(wanted) }
+            guard let first = found.first else {
+                throw ControlError(text, "no deleted item has this id", remedy: "`ubiquity deleted list` lists them")
+            }
+            guard found.count == 1 else { throw ControlError(text, "\(found.count) deleted items' ids begin with it") }
+            return first
+        }
     }
 
     func heldDeletions(_ request: HeldDeletionsRequest) async throws(ControlError) {
+        try await awaitMounts()
         var heldAny = false
         for present in present where await present.engine.status().heldDeletionCount > 0 {
             heldAny = true
@@ -83,6 +96,7 @@ extension UbiquityService {
     }
 
     private func allDeleted() async throws(ControlError) -> [(MountedContainer, DeletedItem)] {
+        try await awaitMounts()
         var result = [(MountedContainer, DeletedItem)]()
         for present in present {
             do throws(EngineError) {

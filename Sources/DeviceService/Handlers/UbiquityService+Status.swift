@@ -95,15 +95,20 @@ extension UbiquityService {
     func setOffline(_ isOn: Bool) async throws(ControlError) {
         table.isOffline = isOn
         try await saveTable()
-        for present in present { await present.engine.setOffline(isOn) }
+        // Of two that switch at once the last one counts. What is just being mounted is told at the end of that.
+        for present in present { await present.engine.setOffline(table.isOffline) }
     }
 
     func sync(
         _ request: SyncRequest,
         progress: @escaping @Sendable (ControlProgress) -> Void
     ) async throws(ControlError) {
-        if let failure = failures.sorted(by: { $0.key < $1.key }).first?.value { throw failure }
-        let deadline = try TimeLimit.duration(seconds: request.timeoutSeconds)
+        let end = try TimeLimit.duration(seconds: request.timeoutSeconds).map { ContinuousClock.now + $0 }
+        // What cannot be mounted is told at once, not when all others are.
+        try throwFailure()
+        try await awaitMounts(until: end)
+        try throwFailure()
+        let deadline: Duration? = end.map { max(.zero, $0 - ContinuousClock.now) }
         let failed = await withTaskGroup(of: (String, EngineError)?.self, returning: [(String, EngineError)].self) {
             group in
             for present in present {
@@ -126,6 +131,10 @@ extension UbiquityService {
         // What will not pass by itself counts more than what may.
         guard let first = errors.first(where: { $0.status == .failed }) ?? errors.first else { return }
         throw first
+    }
+
+    private func throwFailure() throws(ControlError) {
+        if let failure = failures.sorted(by: { $0.key < $1.key }).first?.value { throw failure }
     }
 }
 

@@ -5,6 +5,7 @@ internal import UbiquityModel
 
 extension UbiquityService {
     func conflicts() async throws(ControlError) -> [ConflictReport] {
+        try await awaitMounts()
         var result = [ConflictReport]()
         for present in present {
             do throws(EngineError) {

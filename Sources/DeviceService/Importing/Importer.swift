@@ -15,39 +15,53 @@ internal import UbiquityModel
 /// The engine then finds new files without a synced row. It sends nothing before its first listing is complete, and where the cloud
 /// has an item of that name, equal contents become one item and different ones keep both.
 struct Importer {
-    let source: ControlPath
+    var source: ControlPath
     let replica: Replica
     /// The container's, with which contents are named.
     let key: [UInt8]
+    let stop: ImportStop
     let progress: @Sendable (ControlProgress) -> Void
+
+    /// What `check` has seen.
+    struct Found {
+        /// The entries of the folder that can be moved as they are, with all that lies in them: half of what an import takes is to look at
+        /// each item.
+        var fine: Set<Name> = []
+        /// How many items each entry is, with all that lies in it.
+        var counts: [Name: Int] = [:]
+    }
 
     // MARK: - Looking
 
-    /// - Returns: the entries of the folder that can be moved as they are, with all that lies in them: half of what an import takes is to
-    ///   look at each item.
-    func check(home: HomeDirectories) throws(ControlError) -> Set<Name> {
-        for own in Set([home.configuration, home.data, home.state]).sorted()
-        where ControlPath(own).relative(to: source) != nil {
-            throw ControlError(
-                "\(source)",
-                "it contains \(own), where ubiquity keeps its own files",
-                remedy: "choose another folder"
-            )
-        }
+    func check(home: HomeDirectories) throws(ControlError) -> Found {
+        let own = try OwnFolders(home, replica)
+        try own.refuse(source)
+        // The signal by which the kernel tells that a lease is broken would end the process.
+        let code = clinux_ignore_leases()
+        guard code == 0 else { throw ControlError("\(source)", systemMessage(code)) }
         let root = try LocalFolder(opening: source)
-        let device = try LocalFolder.status(of: root.raw, path: source).device
-        var fine: Set<Name> = []
-        for name in try root.names() where try check(name, of: root, device: device) { fine.insert(name) }
-        return fine
+        let status = try root.status()
+        try own.refuse(source, status)
+        var found = Found()
+        for name in try root.names() {
+            var count = 0
+            if try check(name, of: root, device: status.device, own, &count) { found.fine.insert(name) }
+            found.counts[name] = count
+        }
+        return found
     }
 
     /// - Returns: whether nothing has to be done to it, nor to anything in it, for the backing tree.
     private func check(
         _ name: Name,
-        of folder: borrowing LocalFolder,
-        device: UInt64
+        of folder: LocalFolder,
+        device: UInt64,
+        _ own: OwnFolders,
+        _ count: inout Int
     ) throws(ControlError) -> Bool {
+        try goOn()
         guard let status = try folder.status(of: name) else { return false }
+        count += 1
         if status.device != device {
             throw ControlError(
                 "\(folder.path(of: name))",
@@ -56,47 +70,91 @@ struct Importer {
             )
         }
         let shape = try folder.shape(of: name, status)
-        if shape == .placeholder, status.mode & S_IFMT == S_IFREG {
-            throw ControlError(
-                "\(folder.path(of: name))",
-                "it is a placeholder of another container: its content is not here",
-                remedy: "remove it, or download it where it comes from"
-            )
+        if status.mode & S_IFMT == S_IFREG {
+            if shape == .placeholder {
+                throw ControlError(
+                    "\(folder.path(of: name))",
+                    "it is a placeholder of another container: its content is not here",
+                    remedy: "remove it, or download it where it comes from"
+                )
+            }
+            try folder.refuseWriter(of: name)
         }
         var isFine = shape == .fine
         guard status.mode & S_IFMT == S_IFDIR else { return isFine }
+        try own.refuse(folder.path(of: name), status)
         let inner = try LocalFolder(opening: name, in: folder)
-        for entry in try inner.names() where try !check(entry, of: inner, device: device) { isFine = false }
+        for entry in try inner.names() where try !check(entry, of: inner, device: device, own, &count) {
+            isFine = false
+        }
         return isFine
     }
 
     // MARK: - Moving
 
-    /// - Parameter fine: what `check` has just found.
     /// - Returns: how many entries of the folder were moved.
-    func run(fine: Set<Name>) throws(ControlError) -> Int {
+    func run(_ found: Found) throws(ControlError) -> Int {
         let folder = try LocalFolder(opening: source)
-        let tree = LocalFolder(borrowing: replica.tree.rootDescriptor, path: ControlPath(replica.treePath))
         let names = try folder.names()
-        for (index, name) in names.enumerated() {
-            progress(ControlProgress("importing", done: Int64(index), total: Int64(names.count), unit: .files))
-            let isReserved = name.bytes == Array(".versions".utf8)
-            let wanted = isReserved ? name.numbered(2) : name
-            try place(name, of: folder, in: tree, as: wanted, isFine: fine.contains(name))
+        let moving = Moving(self, total: found.counts.values.reduce(0, +))
+        do throws(ControlError) {
+            for name in names {
+                moving.shown.begin(found.counts[name] ?? 1)
+                try moving.place(name, of: folder, isFine: found.fine.contains(name))
+            }
+            try moving.pending.settle()
+        } catch {
+            moving.pending.discard()
+            throw error
         }
-        try synchronizeTree()
+        try moving.pending.synchronizeTree()
         let status = clinux_syncfs(folder.raw)
         guard status == 0 else { throw ControlError("\(source)", "cannot be synced: \(systemMessage(status))") }
         return names.count
     }
 
+    fileprivate func goOn() throws(ControlError) {
+        guard stop.isAsked(for: source) else { return }
+        throw ControlError(
+            .tryAgain,
+            "\(source)",
+            "the import was stopped",
+            remedy: "run the command again: it goes on where it stopped"
+        )
+    }
+}
+
+/// An import that runs.
+private final class Moving {
+    let importer: Importer
+    let tree: LocalFolder
+    let staging: LocalFolder
+    let pending: PendingItems
+    var shown: ImportProgress
+
+    init(_ importer: Importer, total: Int) {
+        self.importer = importer
+        let replica = importer.replica
+        tree = LocalFolder(borrowing: replica.tree.rootDescriptor, path: ControlPath(replica.treePath))
+        staging = LocalFolder(borrowing: replica.staging.descriptor, path: ControlPath(replica.stagingPath))
+        pending = PendingItems(replica, staging: staging)
+        shown = ImportProgress(total: total, show: importer.progress)
+    }
+
+    /// An entry of the folder that is imported.
+    func place(_ name: Name, of folder: LocalFolder, isFine: Bool) throws(ControlError) {
+        let isReserved = name.bytes == Array(".versions".utf8)
+        try place(name, of: folder, in: tree, as: isReserved ? name.numbered(2) : name, isFine: isFine)
+    }
+
     private func place(
         _ name: Name,
-        of folder: borrowing LocalFolder,
-        in target: borrowing LocalFolder,
+        of folder: LocalFolder,
+        in target: LocalFolder,
         as wanted: Name,
         isFine: Bool
     ) throws(ControlError) {
+        try importer.goOn()
         guard let status = try folder.status(of: name) else { return }
         var free = wanted
         var number = 1
@@ -110,89 +168,91 @@ struct Importer {
             number += 1
             free = wanted.numbered(number)
         }
-        let isCopied = try LocalFolder.status(of: target.raw, path: target.path).device != status.device
+        let isCopied = try target.status().device != status.device
         if !isFine { try folder.adopt(name, status, isCopied: isCopied) }
         let failure = try folder.rename(name, to: target, as: free)
         switch failure {
-        case 0: return
-        case -EXDEV: try copy(name, of: folder, in: target, as: free)
-        default:
-            throw ControlError(
-                "\(folder.path(of: name))",
-                "cannot be moved into the container: \(systemMessage(failure))"
-            )
+        case 0: shown.countItem()
+        case -EXDEV where status.mode & S_IFMT == S_IFDIR:
+            try copyFolder(name, status, of: folder, in: target, as: free)
+        case -EXDEV: try copy(name, of: folder, in: target, as: wanted, number: number)
+        default: throw .notMoved(folder.path(of: name), failure)
         }
     }
 
-    /// `true`: the tree has this already, and the source is gone. Folders are merged entry by entry.
+    /// `true`: the tree has this already, and the source goes. Folders are merged entry by entry.
     private func merge(
         _ name: Name,
         _ status: clinux_status,
-        of folder: borrowing LocalFolder,
-        in target: borrowing LocalFolder,
+        of folder: LocalFolder,
+        in target: LocalFolder,
         with wanted: Name,
         _ present: clinux_status,
         isFine: Bool
     ) throws(ControlError) -> Bool {
         guard status.mode & S_IFMT == present.mode & S_IFMT else { return false }
+        var rest = PendingItems.Rest.source
         switch status.mode & S_IFMT {
         case S_IFDIR:
             let inner = try LocalFolder(opening: name, in: folder)
             let innerTarget = try LocalFolder(opening: wanted, in: target)
+            guard try !inner.status().isSameInode(as: innerTarget.status()) else {
+                throw ControlError("\(inner.path)", "it is in the container already", remedy: "choose another folder")
+            }
             for entry in try inner.names() {
                 try place(entry, of: inner, in: innerTarget, as: entry, isFine: isFine)
             }
-            try folder.remove(name, isFolder: true)
-            return true
+            rest = .folder(made: nil)
         case S_IFREG:
             guard status.size == present.size else { return false }
             let isEqual =
                 try target.isPlaceholder(wanted)
                 ? fill(wanted, in: target, from: name, of: folder)
-                : LocalFolder.haveEqualContents(name, of: folder, wanted, of: target)
+                : LocalFolder.haveEqualContents(name, of: folder, wanted, of: target) { () throws(ControlError) in
+                    try importer.goOn()
+                }
             guard isEqual else { return false }
         case S_IFLNK:
             guard try folder.linkTarget(name) == target.linkTarget(wanted) else { return false }
         default: return false
         }
-        try synchronizeTree()
-        // Syncing takes a while, and a program may have saved meanwhile.
-        try folder.remove(name, ifStill: status)
+        try pending.add(PendingItems.Item(name: name, folder: folder, status: status, rest: rest))
+        shown.countItem()
         return true
     }
 
     /// What is dataless here becomes whole if the source has its content.
     private func fill(
         _ wanted: Name,
-        in target: borrowing LocalFolder,
+        in target: LocalFolder,
         from name: Name,
-        of folder: borrowing LocalFolder
+        of folder: LocalFolder
     ) throws(ControlError) -> Bool {
         let path = "\(folder.path(of: name))"
         let source = try folder.openFile(name)
         defer { close(source) }
         let targetDescriptor = target.raw
         do {
-            guard let state = try replica.tree.observe(in: targetDescriptor, wanted),
+            guard let state = try importer.replica.tree.observe(in: targetDescriptor, wanted),
                 let placeholder = state.placeholder
             else { return false }
-            let rows = try replica.database.synced(key: state.key)
+            let rows = try importer.replica.database.synced(key: state.key)
             for row in rows {
                 guard case .file(let file) = row.content, file.revision == placeholder.revision,
                     let content = file.content
                 else { continue }
                 let dataless = PlaceholderFile(
-                    descriptor: try replica.tree.openFile(
+                    descriptor: try importer.replica.tree.openFile(
                         in: targetDescriptor,
                         wanted,
                         expecting: state.key,
                         flags: O_RDWR
                     ),
                     placeholder: placeholder,
-                    present: try replica.database.ranges(row.id, placeholder) ?? ByteRangeSet(),
+                    present: try importer.replica.database.ranges(row.id, placeholder) ?? ByteRangeSet(),
                     key: state.key
                 )
-                guard try dataless.fill(from: source, content: content, key: key) else { return false }
+                guard try dataless.fill(from: source, content: content, key: importer.key) else { return false }
                 _ = try dataless.finish()
                 return true
             }
@@ -213,38 +273,46 @@ struct Importer {
         }
     }
 
-    /// From another filesystem: the copy is whole, and on the disk, before it has a name in the tree; the source goes last.
+    // MARK: From another filesystem
+
+    /// The copy is whole, and on the disk, before it has a name in the tree; the source goes last.
     private func copy(
         _ name: Name,
-        of folder: borrowing LocalFolder,
-        in target: borrowing LocalFolder,
-        as wanted: Name
+        of folder: LocalFolder,
+        in target: LocalFolder,
+        as wanted: Name,
+        number: Int
     ) throws(ControlError) {
-        let staging = LocalFolder(borrowing: replica.staging.descriptor, path: ControlPath(replica.stagingPath))
         let staged = try Name.staged()
-        let copied: CopiedItem
+        let seen: clinux_status
         do throws(ControlError) {
-            copied = try TreeCopy.copy(name, of: folder, to: staging, as: staged)
-            try synchronizeTree()
+            seen = try ItemCopy.copy(name, of: folder, to: staging, as: staged) { () throws(ControlError) in
+                try importer.goOn()
+            }
         } catch {
-            try? replica.staging.remove(staged.description)
+            try? importer.replica.staging.remove(staged.description)
             throw error
         }
-        let failure = try staging.rename(staged, to: target, as: wanted)
-        guard failure == 0 else {
-            throw ControlError(
-                "\(folder.path(of: name))",
-                "cannot be moved into the container: \(systemMessage(failure))"
-            )
-        }
-        try synchronizeTree()
-        try TreeCopy.remove(copied, of: folder)
+        let rest = PendingItems.Rest.copy(staged: staged, target: target, wanted: wanted, number: number)
+        try pending.add(PendingItems.Item(name: name, folder: folder, status: seen, rest: rest))
+        shown.countItem()
     }
 
-    /// Staging and tree are on one filesystem.
-    private func synchronizeTree() throws(ControlError) {
-        let status = clinux_syncfs(replica.staging.descriptor)
-        guard status == 0 else { throw ControlError(replica.directory, "cannot be synced: \(systemMessage(status))") }
+    /// Entry by entry: killed in the middle, the import goes on there.
+    private func copyFolder(
+        _ name: Name,
+        _ status: clinux_status,
+        of folder: LocalFolder,
+        in target: LocalFolder,
+        as free: Name
+    ) throws(ControlError) {
+        let inner = try LocalFolder(opening: name, in: folder)
+        try ItemCopy.makeFolder(like: inner, status, in: target, as: free)
+        let made = try LocalFolder(opening: free, in: target)
+        // Adopted with the folder.
+        for entry in try inner.names() { try place(entry, of: inner, in: made, as: entry, isFine: true) }
+        try pending.add(PendingItems.Item(name: name, folder: folder, status: status, rest: .folder(made: made)))
+        shown.countItem()
     }
 }
 

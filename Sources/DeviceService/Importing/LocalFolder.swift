@@ -5,8 +5,9 @@ internal import SystemPackage
 internal import UbiquityControl
 internal import UbiquityModel
 
-/// An open folder of the disk during an import. Nothing here follows a link.
-struct LocalFolder: ~Copyable {
+/// An open folder of the disk during an import. Nothing here follows a link. It is open for as long as something has to be done in it: that
+/// may be later than its entries were looked at.
+final class LocalFolder {
     let raw: Int32
     let path: ControlPath
     private let isOwned: Bool
@@ -20,11 +21,12 @@ struct LocalFolder: ~Copyable {
         isOwned = true
     }
 
-    init(opening name: Name, in folder: borrowing LocalFolder) throws(ControlError) {
+    init(opening name: Name, in folder: LocalFolder) throws(ControlError) {
         let raw = name.withCString { clinux_open_at(folder.raw, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0) }
-        path = folder.path(of: name)
+        let path = folder.path(of: name)
         guard raw >= 0 else { throw ControlError("\(path)", systemMessage(raw)) }
         self.raw = raw
+        self.path = path
         isOwned = true
     }
 
@@ -73,6 +75,8 @@ struct LocalFolder: ~Copyable {
         guard code == 0 else { throw ControlError("\(path)", systemMessage(code)) }
         return status
     }
+
+    func status() throws(ControlError) -> clinux_status { try Self.status(of: raw, path: path) }
 
     /// `nil` if there is nothing of that name.
     func status(of name: Name) throws(ControlError) -> clinux_status? {
@@ -192,7 +196,7 @@ struct LocalFolder: ~Copyable {
     }
 
     /// 0 or -errno. Never replaces anything.
-    func rename(_ name: Name, to target: borrowing LocalFolder, as new: Name) throws(ControlError) -> Int32 {
+    func rename(_ name: Name, to target: LocalFolder, as new: Name) throws(ControlError) -> Int32 {
         let targetDescriptor = target.raw
         return name.withCString { old in
             new.withCString { clinux_rename_at(raw, old, targetDescriptor, $0, UInt32(CLINUX_RENAME_NOREPLACE)) }
@@ -201,36 +205,41 @@ struct LocalFolder: ~Copyable {
 
     func remove(_ name: Name, isFolder: Bool) throws(ControlError) {
         let code = name.withCString { unlinkat(raw, $0, isFolder ? AT_REMOVEDIR : 0) < 0 ? errno : 0 }
-        if code == ENOTEMPTY || code == EEXIST {
-            throw ControlError(
-                .tryAgain,
-                "\(path(of: name))",
-                "it was changed while it was imported",
-                remedy: "run the command again"
-            )
-        }
+        if code == ENOTEMPTY || code == EEXIST { throw .changedWhileImported(path(of: name)) }
         guard code == 0 || code == ENOENT else { throw failure(name, code) }
     }
 
-    /// Removes what is still as it was seen.
+    /// Removes what is still as it was seen, and is not about to be written to.
     func remove(_ name: Name, ifStill seen: clinux_status) throws(ControlError) {
+        // First: of who has closed it before, the next look shows what he wrote.
+        if seen.mode & S_IFMT == S_IFREG { try refuseWriter(of: name) }
         guard let status = try status(of: name) else { return }
-        guard status.isUnchanged(since: seen) else {
-            throw ControlError(
-                .tryAgain,
-                "\(path(of: name))",
-                "it was changed while it was imported",
-                remedy: "run the command again"
-            )
-        }
+        guard status.isUnchanged(since: seen) else { throw .changedWhileImported(path(of: name)) }
         try remove(name, isFolder: false)
     }
 
+    /// A program that has a file open for writing, or mapped so, would go on writing to what has no name any more. Call
+    /// `clinux_ignore_leases` before.
+    func refuseWriter(of name: Name) throws(ControlError) {
+        let descriptor = name.withCString { clinux_open_at(raw, $0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0) }
+        // Somebody has a lease that admits nobody else, as file servers take it for who writes.
+        if descriptor == -EAGAIN { throw .openForWriting(path(of: name)) }
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        if Self.hasWriter(descriptor) { throw .openForWriting(path(of: name)) }
+    }
+
+    /// Of a file that is open here for reading alone. What cannot be told counts as unused: another user's file, or one on a filesystem
+    /// without leases.
+    static func hasWriter(_ descriptor: Int32) -> Bool { clinux_check_unused(descriptor, 0) == -EAGAIN }
+
+    /// - Parameter goOn: asked between two pieces.
     static func haveEqualContents(
         _ name: Name,
-        of folder: borrowing LocalFolder,
+        of folder: LocalFolder,
         _ other: Name,
-        of otherFolder: borrowing LocalFolder
+        of otherFolder: LocalFolder,
+        _ goOn: () throws(ControlError) -> Void
     ) throws(ControlError) -> Bool {
         let first = try folder.openFile(name)
         defer { close(first) }
@@ -239,6 +248,7 @@ struct LocalFolder: ~Copyable {
         var buffers = ([UInt8](repeating: 0, count: 1 << 17), [UInt8](repeating: 0, count: 1 << 17))
         var offset: Int64 = 0
         while true {
+            try goOn()
             let count = clinux_pread(first, &buffers.0, buffers.0.count, offset)
             guard count >= 0 else { throw folder.failure(name, Int32(count)) }
             let otherCount = clinux_pread(second, &buffers.1, max(1, Int(count)), offset)
@@ -267,7 +277,29 @@ struct LocalFolder: ~Copyable {
     }
 }
 
+extension ControlError {
+    static func changedWhileImported(_ path: ControlPath) -> ControlError {
+        ControlError(
+            .tryAgain,
+            "\(path)",
+            "it was changed while it was imported",
+            remedy: "run the command again"
+        )
+    }
+
+    static func openForWriting(_ path: ControlPath) -> ControlError {
+        ControlError(
+            .tryAgain,
+            "\(path)",
+            "a program has it open for writing",
+            remedy: "close it, and run the command again"
+        )
+    }
+}
+
 extension clinux_status {
+    func isSameInode(as other: clinux_status) -> Bool { (device, inode) == (other.device, other.inode) }
+
     /// Whether it is the same inode, and nobody has written to it or changed its attributes.
     func isUnchanged(since seen: clinux_status) -> Bool {
         (device, inode, size) == (seen.device, seen.inode, seen.size)

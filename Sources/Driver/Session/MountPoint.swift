@@ -10,20 +10,7 @@ struct MountPoint {
 
     /// Checks that a mount may be made there; takes away what a service that died left there.
     init(checking path: String, options: [String]) throws(MountError) {
-        guard Glibc.access("/dev/fuse", F_OK) == 0 else {
-            throw .fuseMissing("/dev/fuse does not exist (the kernel's module fuse)")
-        }
-        if geteuid() != 0, Self.helper == nil {
-            throw .fuseMissing("fusermount3 is not installed (Debian's package fuse3)")
-        }
-        self.path = try Self.absolute(path)
-        if let source = Self.source(of: self.path) {
-            throw .alreadyMounted(self.path, by: source)
-        }
-        var status = stat()
-        guard stat(self.path, &status) == 0, status.st_mode & FileMode.typeMask == FileMode.folder else {
-            throw .notADirectory(self.path)
-        }
+        self.path = try Self.usable(path)
         let folder = Glibc.open(self.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw .refused("\(self.path): \(Errno(rawValue: errno))") }
         let descriptor = SharedDescriptor(folder)
@@ -34,6 +21,26 @@ struct MountPoint {
         } catch {
             throw .refused("\(self.path): \(error)")
         }
+    }
+
+    /// Checks all of it but whether the folder is empty.
+    /// - Returns: the path, absolute and without links.
+    static func usable(_ path: String) throws(MountError) -> String {
+        guard Glibc.access("/dev/fuse", F_OK) == 0 else {
+            throw .fuseMissing("/dev/fuse does not exist (the kernel's module fuse)")
+        }
+        if geteuid() != 0, helper == nil {
+            throw .fuseMissing("fusermount3 is not installed (Debian's package fuse3)")
+        }
+        let absolute = try Self.absolute(path)
+        if let source = Self.source(of: absolute) {
+            throw .alreadyMounted(absolute, by: source)
+        }
+        var status = stat()
+        guard stat(absolute, &status) == 0, status.st_mode & FileMode.typeMask == FileMode.folder else {
+            throw .notADirectory(absolute)
+        }
+        return absolute
     }
 
     private static func absolute(_ path: String) throws(MountError) -> String {

@@ -1,5 +1,6 @@
 internal import GRDB
 internal import SQLiteRows
+internal import Synchronization
 package import UbiquityModel
 
 /// Manifests, and which ranges of dataless files are here.
@@ -17,18 +18,38 @@ extension StateDatabase {
 
     package func write(manifests: [ContentID: Manifest]) throws(ReplicaError) {
         guard !manifests.isEmpty else { return }
-        try writing { try ManifestTable.write($0, manifests) }
+        try writing { database in
+            unnamedContents.withLock { $0.formUnion(manifests.keys) }
+            try noteWritten(database, ManifestTable.write(database, manifests))
+        }
     }
 
-    /// Removes manifests of contents that neither tree names, but those of `kept`. They can be had from the server
-    /// again.
-    package func pruneManifests(keeping kept: Set<ContentID> = []) throws(ReplicaError) {
-        try writing { database in
-            let unused = try database.rows(ManifestTable.unused) { $0.blob(0).flatMap { ContentID(bytes: $0) } }
-            for content in unused.compactMap({ $0 }) where !kept.contains(content) {
-                try database.run("DELETE FROM manifests WHERE content = ?", [.blob(content.bytes)])
+    /// Removes manifests and indexes of contents that nothing names, but those of `kept`: see `UnusedContents`.
+    package func pruneContents(keeping kept: Set<ContentID> = []) throws(ReplicaError) {
+        try writing { try UnusedContents.remove($0, keeping: kept) }
+    }
+
+    /// The same at the start, if there may be many.
+    package func pruneContentsIfMany() throws(ReplicaError) {
+        let isDue = try reading { try UnusedContents.isDueAtStart($0) }
+        if isDue { try pruneContents() }
+    }
+
+    /// In the transaction in which they are written: items name these contents.
+    func noteNamed(by items: [RemoteItem]) {
+        unnamedContents.withLock { contents in
+            guard !contents.isEmpty else { return }
+            for case .file(let file) in items.lazy.map(\.content) {
+                if let content = file.content { contents.remove(content) }
             }
         }
+    }
+
+    /// In the transaction in which so much of manifests or indexes was written.
+    func noteWritten(_ database: Database, _ bytes: Int64) throws {
+        let unnamed = unnamedContents.withLock { $0 }
+        guard try UnusedContents.note(database, written: bytes, keeping: unnamed) else { return }
+        unnamedContents.withLock { $0 = [] }
     }
 
     /// What of a dataless file was durable on the disk when last written down; `nil` if that was another revision, or
@@ -84,22 +105,21 @@ enum RangesTable {
 }
 
 enum ManifestTable {
-    static let unused = """
-        SELECT content FROM manifests WHERE content NOT IN (
-            SELECT content FROM remote WHERE content IS NOT NULL UNION SELECT content FROM synced WHERE content IS NOT NULL
-            UNION SELECT content FROM former
-        )
-        """
-
-    static func write(_ database: Database, _ manifests: [ContentID: Manifest]) throws {
-        guard !manifests.isEmpty else { return }
+    /// - Returns: how much was written that was not there.
+    @discardableResult
+    static func write(_ database: Database, _ manifests: [ContentID: Manifest]) throws -> Int64 {
+        guard !manifests.isEmpty else { return 0 }
         // A content's name says all of its manifest: one that is there is the same.
         let insert = try database.prepared("INSERT OR IGNORE INTO manifests (content, entries) VALUES (?, ?)")
+        var written: Int64 = 0
         for (content, manifest) in manifests.sorted(by: { $0.key < $1.key }) {
+            let encoded = manifest.encoded
             try insert.run { row in
                 row.append(content)
-                row.append(manifest.encoded)
+                row.append(encoded)
             }
+            if database.changesCount > 0 { written += UnusedContents.bytes(of: encoded) }
         }
+        return written
     }
 }

@@ -1,5 +1,6 @@
 internal import GRDB
 internal import SQLiteRows
+internal import Synchronization
 package import UbiquityModel
 
 /// What packages are made of, and which items are some.
@@ -27,25 +28,14 @@ extension StateDatabase {
     package func write(packageIndexes: [ContentID: PackageIndex]) throws(ReplicaError) {
         guard !packageIndexes.isEmpty else { return }
         try writing { database in
+            unnamedContents.withLock { $0.formUnion(packageIndexes.keys) }
             let insert = try database.prepared("INSERT OR IGNORE INTO packageIndexes (content, entries) VALUES (?, ?)")
+            var written: Int64 = 0
             for (content, index) in packageIndexes.sorted(by: { $0.key < $1.key }) {
                 try insert.run([.blob(content.bytes), .blob(index.encoded)])
+                if database.changesCount > 0 { written += UnusedContents.bytes(of: index.encoded) }
             }
-        }
-    }
-
-    /// Removes those of contents that neither tree names. They can be had from the server again.
-    package func prunePackageIndexes() throws(ReplicaError) {
-        try writing { database in
-            try database.run(
-                """
-                DELETE FROM packageIndexes WHERE content NOT IN (
-                    SELECT content FROM remote WHERE content IS NOT NULL AND kind = 4
-                    UNION SELECT content FROM synced WHERE content IS NOT NULL AND kind = 4
-                )
-                """,
-                []
-            )
+            try noteWritten(database, written)
         }
     }
 

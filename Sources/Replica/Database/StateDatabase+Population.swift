@@ -163,6 +163,8 @@ extension StateDatabase {
     ) throws(ReplicaError) {
         try writing { database in
             try RemoteTable.write(listing: items, folding: isCaseInsensitive, database)
+            noteNamed(by: items)
+            // Not counted: in a first listing nothing has become of no use.
             try ManifestTable.write(database, manifests)
             for folder in complete { try database.run("DELETE FROM unlisted WHERE item = ?", [.identifier(folder)]) }
         }

@@ -84,7 +84,8 @@ extension StateDatabase {
     ) throws(ReplicaError) {
         try writing { database in
             try RemoteTable.write(database, items, folding: isCaseInsensitive)
-            try ManifestTable.write(database, manifests)
+            noteNamed(by: items)
+            try noteWritten(database, ManifestTable.write(database, manifests))
             if let position { try MetaTable.write(database, .position, MetaTable.encode(position)) }
             guard let head, try head.counter > MetaTable.readAnswered(database)?.counter ?? 0 else { return }
             try MetaTable.write(database, .answered, MetaTable.encode(head))
@@ -105,7 +106,8 @@ extension StateDatabase {
                 try SyncedTable.apply(database, SyncedChanges(upserts: [row]))
             }
             try RemoteTable.write(database, items, folding: isCaseInsensitive, overwriting: true)
-            try ManifestTable.write(database, manifests)
+            noteNamed(by: items)
+            try noteWritten(database, ManifestTable.write(database, manifests))
         }
     }
 

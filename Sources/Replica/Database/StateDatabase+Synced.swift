@@ -106,7 +106,7 @@ extension StateDatabase {
             // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered, refreshedLater: refreshedLater)
             try SyncedTable.apply(database, changes)
-            try ManifestTable.write(database, manifests)
+            try noteWritten(database, ManifestTable.write(database, manifests))
         }
     }
 
@@ -167,7 +167,9 @@ enum SyncedTable {
         """
 
     static func apply(_ database: Database, _ changes: SyncedChanges) throws {
+        let former = try FormerTable.Noting(database)
         for id in changes.removals {
+            try former?.note(id, followedBy: nil)
             try database.run("DELETE FROM synced WHERE id = ?", [.identifier(id)])
             try PendingTable.refresh(database, id)
             // What was here and is in the cloud still comes back by itself, also in an unpopulated folder.
@@ -179,6 +181,7 @@ enum SyncedTable {
         let upsert = try database.prepared(upsert)
         let refresh = try PendingTable.Refresh(database)
         for item in changes.upserts {
+            try former?.note(item.id, followedBy: item)
             try upsert.run { row in
                 ItemColumns.bind(item.id, item.place, item.content, item.attributes, &row)
                 if let local = item.local {

@@ -18,6 +18,9 @@ package final class StateDatabase: Sendable {
     let awaited = AwaitedRows()
     /// Rows of folders since the last change of any: each item that lies in one asks for it. A leaf in the order of locks.
     private let folders = Mutex(FolderRows())
+    /// Contents of which was written what they are made of before any item named them, since unused ones were last looked for. A leaf in
+    /// the order of locks.
+    let unnamedContents = Mutex(Set<ContentID>())
 
     private struct FolderRows {
         static let limit = 1000

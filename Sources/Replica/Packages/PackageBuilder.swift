@@ -33,6 +33,8 @@ package final class PackageBuilder: Sendable {
     private let index: PackageIndex
     private let attributes: ItemAttributes
     package let wanted: [Wanted]
+    /// Of what is complete from the beginning.
+    private let refused: RefusedAttributes
 
     /// - Parameters:
     ///   - older: the folder of the older state, of which files are linked.
@@ -49,7 +51,7 @@ package final class PackageBuilder: Sendable {
         let name = try staging.makeFolder(mode: 0o700)
         let folder = try staging.open(name, flags: O_RDONLY | O_DIRECTORY)
         do throws(Errno) {
-            wanted = try Self.make(index, in: folder.raw, revision, older, source)
+            (wanted, refused) = try Self.make(index, in: folder.raw, revision, older, source)
         } catch {
             try? staging.remove(name)
             throw error
@@ -66,8 +68,9 @@ package final class PackageBuilder: Sendable {
         _ revision: RevisionID,
         _ older: Int32?,
         _ source: (PackageIndex.Element) -> Source
-    ) throws(Errno) -> [Wanted] {
+    ) throws(Errno) -> ([Wanted], RefusedAttributes) {
         var wanted: [Wanted] = []
+        var refused = RefusedAttributes()
         var offset = Int64(index.encoded.count)
         for element in index.elements {
             guard let last = element.path.last else { throw .invalidArgument }
@@ -77,7 +80,7 @@ package final class PackageBuilder: Sendable {
                 try last.withCString { name throws(Errno) in try called(mkdirat(parent.raw, name, 0o700)) }
                 if !element.extended.isEmpty {
                     let made = try PackageFolder.open(ItemPath([last]), in: parent.raw, flags: folderFlags)
-                    _ = try ExtendedAttributes.replaceSynced(made.raw, with: element.extended)
+                    try setExtended(made.raw, element, &refused)
                 }
             case .symlink(let target):
                 let target = target.map { CChar(bitPattern: $0) } + [0]
@@ -96,23 +99,24 @@ package final class PackageBuilder: Sendable {
                         mode: element.mode,
                         offset: offset
                     )
-                    try last.withCString { name throws(Errno) in
-                        _ = try PlaceholderOperations.create(
+                    let made = try last.withCString { name throws(Errno) in
+                        try PlaceholderOperations.create(
                             in: parent.raw,
                             name: name,
                             placeholder,
                             extended: element.extended
                         )
                     }
+                    refused.add(made.refused, of: element.extended, on: made.state.key)
                 case .whole:
                     let file = try OwnedDescriptor(in: parent.raw, last, flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
-                    if size == 0 { try complete(file.raw, element) }
+                    if size == 0 { try complete(file.raw, element, &refused) }
                     if size > 0 { wanted.append(Wanted(path: element.path, offset: offset, size: size)) }
                 }
                 offset += size
             }
         }
-        return wanted
+        return (wanted, refused)
     }
 
     private static var folderFlags: Int32 { O_RDONLY | O_DIRECTORY }
@@ -130,9 +134,22 @@ package final class PackageBuilder: Sendable {
         try PackageFolder.open(wanted.path, in: folder.raw, flags: O_RDWR)
     }
 
+    private static func setExtended(
+        _ descriptor: Int32,
+        _ element: PackageIndex.Element,
+        _ refused: inout RefusedAttributes
+    ) throws(Errno) {
+        let names = try ExtendedAttributes.replaceSynced(descriptor, with: element.extended)
+        if !names.isEmpty { refused.add(names, of: element.extended, on: try InodeKey(descriptor: descriptor)) }
+    }
+
     /// A file has its content: its attributes.
-    private static func complete(_ file: Int32, _ element: PackageIndex.Element) throws(Errno) {
-        _ = try ExtendedAttributes.replaceSynced(file, with: element.extended)
+    private static func complete(
+        _ file: Int32,
+        _ element: PackageIndex.Element,
+        _ refused: inout RefusedAttributes
+    ) throws(Errno) {
+        try setExtended(file, element, &refused)
         try InodeMode.set(file, element.mode, .file)
         if case .file(_, let modified) = element.kind { try setModified(file, modified) }
     }
@@ -141,9 +158,10 @@ package final class PackageBuilder: Sendable {
     /// - Returns: the package as it is now, which publishing it does not change.
     package func finish() throws(Errno) -> (name: String, state: LocalState) {
         let paths = Set(wanted.map(\.path))
+        var refused = refused
         for element in index.elements where paths.contains(element.path) {
             let file = try PackageFolder.open(element.path, in: folder.raw, flags: O_RDWR)
-            try Self.complete(file.raw, element)
+            try Self.complete(file.raw, element, &refused)
         }
         // From below: a folder that forbids to write in it is not written in any more.
         for element in index.elements.reversed() where element.kind == .folder {
@@ -151,6 +169,7 @@ package final class PackageBuilder: Sendable {
             try InodeMode.set(made.raw, element.mode, .folder)
         }
         _ = try ExtendedAttributes.replaceSynced(folder.raw, with: attributes.extended)
+        try refused.write(to: folder.raw)
         try InodeMode.set(folder.raw, attributes.mode, .folder)
         try setModified(folder.raw, attributes.modified)
         return (name, try PackageTree(folder: folder.raw).state)

@@ -6,9 +6,18 @@ package import UbiquityModel
 
 /// Reads a whole package for sending, and makes sure that what was read is one state of it.
 package enum PackageReader {
-    /// Of a file whose content is not here: the chunks of it, which the cloud has.
-    /// - Throws: what ends the reading.
-    package typealias DatalessChunks = (Placeholder) throws -> [Manifest.Entry]
+    /// What of a package is not on this disk.
+    package struct Elsewhere {
+        /// Of a file whose content is not here: the chunks of it, which the cloud has. Throws what ends the reading.
+        let chunks: (Placeholder) throws -> [Manifest.Entry]
+        /// The index that was agreed on, if it is needed: it has the attributes for which this disk has no room.
+        let agreed: PackageIndex?
+
+        package init(agreed: PackageIndex? = nil, chunks: @escaping (Placeholder) throws -> [Manifest.Entry]) {
+            self.chunks = chunks
+            self.agreed = agreed
+        }
+    }
 
     /// Cuts the index, and then each file by itself, so that a file that did not change is made of the chunks that it was made of.
     /// - Parameters:
@@ -21,19 +30,23 @@ package enum PackageReader {
         expecting expected: LocalState,
         key: ContainerKey,
         synchronizing: Bool,
-        dataless: DatalessChunks,
+        dataless: Elsewhere,
         emit: (ChunkID, UnsafeRawBufferPointer) throws -> Void
     ) throws(ContentReadError) -> ContentReader.Reading {
         let before = try walk(folder)
         guard LocalEvidence(before.state) == LocalEvidence(expected) else { throw .changed }
         var manifest = Manifest()
         do {
+            guard let index = before.index(completedBy: dataless.agreed) else {
+                try RefusedAttributes.forget(folder: folder)
+                throw ContentReadError.changed
+            }
             var chunker = Chunker(key: key)
-            try before.index.encoded.withUnsafeBytes { try chunker.append($0, emit: emit) }
+            try index.encoded.withUnsafeBytes { try chunker.append($0, emit: emit) }
             manifest = try chunker.finish(emit: emit).manifest
             for entry in before.entries where entry.state.kind == .file && entry.state.size > 0 {
                 if let placeholder = entry.state.placeholder {
-                    let chunks = try dataless(placeholder)
+                    let chunks = try dataless.chunks(placeholder)
                     guard Manifest(entries: chunks).size == placeholder.size else { throw ContentReadError.changed }
                     manifest.entries += chunks
                 } else {
@@ -57,6 +70,11 @@ package enum PackageReader {
             content: contentID(of: manifest, key: key),
             state: after.state
         )
+    }
+
+    /// Whether the index that was agreed on may be needed.
+    package static func mayLackAttributes(folder: Int32) throws(Errno) -> Bool {
+        try !RefusedAttributes(folder: folder).isEmpty
     }
 
     private static func walk(_ folder: Int32) throws(ContentReadError) -> PackageTree {

@@ -12,9 +12,12 @@ package struct PackageTree: Sendable {
 
     /// Ascending by path.
     package let entries: [Entry]
+    /// Of what is here.
     package let index: PackageIndex
     /// The folder as a package.
     package let state: LocalState
+    /// Attributes for which there was no room here, by the numbers of their entries.
+    private let refused: [(entry: Int, attribute: RefusedAttributes.Attribute)]
 
     /// Blocks on the disk: some 20 µs for each element.
     /// - Parameters:
@@ -26,11 +29,46 @@ package struct PackageTree: Sendable {
         entries.sort { $0.element.path < $1.element.path }
         self.entries = entries
         index = PackageIndex(entries.map(\.element))
-        state = Self.state(root, entries, index)
+        let noted = try RefusedAttributes(folder: folder)
+        refused = Self.refused(noted, entries)
+        state = Self.state(root, entries, index, refused.map(\.attribute))
     }
 
     package init(folder: Int32) throws(Errno) {
         try self.init(folder: folder, root: try BackingTree.observe(descriptor: folder))
+    }
+
+    /// The package as it is sent, with the attributes for which there was no room here.
+    /// - Parameter agreed: has their values; `nil`: not known.
+    /// - Returns: `nil` if it has not all of them.
+    package func index(completedBy agreed: PackageIndex?) -> PackageIndex? {
+        guard !refused.isEmpty else { return index }
+        var values: [RefusedAttributes.Attribute: (name: [UInt8], value: [UInt8])] = [:]
+        for element in agreed?.elements ?? [] {
+            for (name, value) in element.extended { values[RefusedAttributes.Attribute(name, value)] = (name, value) }
+        }
+        var elements = entries.map(\.element)
+        for (entry, attribute) in refused {
+            guard let known = values[attribute] else { return nil }
+            elements[entry].extended[known.name] = known.value
+        }
+        return PackageIndex(elements)
+    }
+
+    private static func refused(
+        _ noted: RefusedAttributes,
+        _ entries: [Entry]
+    ) -> [(entry: Int, attribute: RefusedAttributes.Attribute)] {
+        guard !noted.isEmpty else { return [] }
+        var refused: [(entry: Int, attribute: RefusedAttributes.Attribute)] = []
+        for (number, entry) in entries.enumerated() {
+            for attribute in noted.of(entry.state.key) {
+                // A program may have set it since.
+                let isHere = entry.element.extended.keys.contains { attribute.isNamed($0) }
+                if !isHere { refused.append((number, attribute)) }
+            }
+        }
+        return refused
     }
 
     /// By these the driver finds what lies deeper, and the engine that it lies in a package.
@@ -85,10 +123,16 @@ package struct PackageTree: Sendable {
         return Entry(element: element, state: state)
     }
 
-    private static func state(_ root: LocalState, _ entries: [Entry], _ index: PackageIndex) -> LocalState {
+    private static func state(
+        _ root: LocalState,
+        _ entries: [Entry],
+        _ index: PackageIndex,
+        _ refused: [RefusedAttributes.Attribute]
+    ) -> LocalState {
         var state = root
         state.kind = .package
-        state.size = index.contentSize
+        // As it is sent.
+        state.size = refused.reduce(index.contentSize) { Sizes.sum($0, Int64($1.bytes)) }
         state.modified = index.modified
         state.linkCount = 1
         var facts = PackageFacts(

@@ -85,11 +85,11 @@ extension ContainerEngine {
 
     /// Writes down whether all of a package is here.
     private func noteContent(of row: SyncedItem) {
-        guard let local = row.local, let place = tracker.currentPlace(of: local.key),
-            let state = (try? observe(place)) ?? nil, state.kind == .package, local.describes(state),
-            LocalEvidence(state) != local
+        // A pass may have written it since the caller got it.
+        guard var row = (try? replica.database.synced(row.id)) ?? nil, let local = row.local,
+            let place = tracker.currentPlace(of: local.key), let state = (try? observe(place)) ?? nil,
+            state.kind == .package, local.describes(state), LocalEvidence(state) != local
         else { return }
-        var row = row
         row.local = LocalEvidence(state)
         do { try replica.database.write(synced: [row]) } catch {
             logger.warning("what is here of a package is not recorded", metadata: ["why": "\(error)"])
@@ -116,11 +116,21 @@ extension ContainerEngine {
         } catch { return refused(Self.unconfirmed) }
         do {
             let index = try await packageIndex(of: file)
+            let chunks = PackageChunks(try await downloader.manifest(of: content, size: file.size))
+            // Nothing of it would come back.
+            guard chunks.areThose(of: index) else { return refused("not whole in the cloud") }
             let tree = try await tree(of: item.place)
             // Between two looks with the same result a program may have written, and put the times back.
             drainChanges()
-            guard row.local?.describes(tree.state) == true, tree.index == index, !isChanged(at: item.place) else {
+            guard row.local?.describes(tree.state) == true, tree.index(completedBy: index) == index,
+                !isChanged(at: item.place)
+            else {
                 return refused(Self.changed)
+            }
+            // Before: should this end in the middle, what is then moved out of it stands for a part of this revision (`FormerTable`).
+            if var current = try replica.database.synced(row.id), current.content == row.content {
+                current.local?.isDataless = true
+                try replica.database.write(synced: [current])
             }
             let offsets = Dictionary(index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
             let folders = folders(of: tree)
@@ -185,8 +195,10 @@ extension ContainerEngine {
         else { return }
         do {
             let tree = try await tree(of: place)
-            guard local.describes(tree.state), tree.index.contentSize == file.size else { return }
-            let offsets = Dictionary(tree.index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
+            guard local.describes(tree.state), tree.state.size == file.size else { return }
+            // Behind the attributes for which there is no room here.
+            let more = tree.state.size - tree.index.contentSize
+            let offsets = Dictionary(tree.index.files.map { ($0.element.path, $0.offset + more) }) { first, _ in first }
             let folders = folders(of: tree)
             for entry in tree.entries {
                 guard var placeholder = entry.state.placeholder, let offset = offsets[entry.element.path],
@@ -197,7 +209,7 @@ extension ContainerEngine {
                 placeholder.offset = offset
                 placeholder.generation = .random(in: .min ... .max)
                 let renewed = placeholder
-                // One that somebody has open stays as it is, and is found by its revision as long as the cloud has that.
+                // One that somebody has open stays as it is, and is found by its revision: what that was stays known (`FormerTable`).
                 _ = await withCheckedContinuation { continuation in
                     mount.evict(in: folder, name, expecting: LocalEvidence(entry.state), as: renewed) {
                         continuation.resume(returning: $0)

@@ -35,11 +35,11 @@ extension ContainerEngine {
         do throws(FillError) {
             let chunks = try await chunks(of: version)
             let size = part.upperBound - part.lowerBound
-            guard chunks.part(from: part.lowerBound, size: size) != nil else {
+            guard let entries = chunks.index(from: part.lowerBound, size: size) else {
                 throw .corrupted("the package has no file there")
             }
             let staged = try await unnamedFile()
-            try await fetch(chunks.index(from: part.lowerBound, size: size), of: version, size: size, into: staged)
+            try await fetch(entries, of: version, size: size, into: staged)
             return .success(try reopened(staged).release())
         } catch {
             return .failure(error.errno)
@@ -51,9 +51,12 @@ extension ContainerEngine {
     /// All of a version as a tar archive.
     func archive(of version: ItemVersion, mode: UInt16) async throws(FillError) -> OwnedDescriptor {
         let index = try await packageIndex(of: content(of: version))
+        let manifest = try await downloader.manifest(of: version.content, size: version.size)
+        // An index may be known since before that was looked at.
+        guard PackageChunks(manifest).areThose(of: index) else { throw .corrupted(PackageChunks.areOthers) }
         let archive = PackageArchive(index, name: version.name, modified: version.modified, mode: mode)
         let start = Int64(index.encoded.count)
-        let entries = ChunkIndex(try await downloader.manifest(of: version.content, size: version.size)).entries
+        let entries = ChunkIndex(manifest).entries
         let staged = try await unnamedFile()
         let content = ArchivedContent(archive: archive, staged: staged)
         try await onDisk { try content.writeHeaders() }
@@ -91,6 +94,7 @@ extension ContainerEngine {
     ) async throws(FillError) -> (name: String, state: LocalState) {
         let index = try await packageIndex(of: content(of: version))
         let chunks = try await chunks(of: version)
+        guard chunks.areThose(of: index) else { throw .corrupted(PackageChunks.areOthers) }
         let replica = replica
         let builder = try await onDisk {
             try PackageBuilder(

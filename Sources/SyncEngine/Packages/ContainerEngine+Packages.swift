@@ -20,14 +20,22 @@ extension ContainerEngine {
     }
 
     /// Before items are written down: asks what those of them are made of that are packages, so that whoever looks into their folders finds
-    /// them at once. One of which that cannot be found out is asked for again when it is to appear.
+    /// them at once. One of which that cannot be found out is asked for again when it is to appear, and holds nothing else up.
     func learnPackages(_ items: [RemoteItem]) async throws(CloudError) {
         for item in items where !item.isDeleted {
             guard case .file(let file) = item.content, file.isPackage else { continue }
             do throws(FillError) { _ = try await packageIndex(of: file) } catch {
-                if case .cloud(let cloudError) = error { throw cloudError }
+                if case .cloud(let cloudError) = error, Self.isOfAll(cloudError) { throw cloudError }
                 logger.error("what a package is made of cannot be known", metadata: ["why": "\(error)"])
             }
+        }
+    }
+
+    /// It says nothing of what was asked for: nothing else would come either.
+    private static func isOfAll(_ error: CloudError) -> Bool {
+        switch error {
+        case .offline, .stalled, .cancelled, .revoked, .unauthorized, .wrongServer, .tooNew: true
+        case .notFound, .rejected, .serverFull, .quotaExceeded, .malformed: false
         }
     }
 
@@ -70,14 +78,18 @@ extension ContainerEngine {
         }
     }
 
-    /// What a package has of which the content is not here, is sent by the chunks that the cloud has of it.
+    /// What a package has of which the content is not here, is sent by the chunks that the cloud has of it, and attributes for which there
+    /// is no room here as they were agreed on.
     func datalessParts(of package: WantedFile) async throws(UploadError) -> DatalessParts {
-        guard package.state.lacksContent, let facts = package.state.facts, facts.datalessElements > 0 else {
-            return DatalessParts()
-        }
+        var parts = DatalessParts()
+        guard let facts = package.state.facts else { return parts }
         do throws(FillError) {
+            let agreed = try await agreedAttributes(of: package)
+            parts.agreed = agreed
+            guard facts.datalessElements > 0 else { return parts }
             let tree = try await tree(of: package.place)
-            let parts = try await downloader.chunks(of: Self.placeholders(in: tree))
+            parts = try await downloader.chunks(of: Self.placeholders(in: tree))
+            parts.agreed = agreed
             guard try await !settle(parts, of: package.place, tree) else { throw .system(.stale) }
             return parts
         } catch {
@@ -88,6 +100,27 @@ extension ContainerEngine {
             case .system, .corrupted, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait:
                 throw .unreadable("the content of a file in it is not here: \(error)")
             }
+        }
+    }
+
+    /// The index that was agreed on, where it has attributes that are not here. What cannot be known of it is not sent.
+    private func agreedAttributes(of package: WantedFile) async throws(FillError) -> PackageIndex? {
+        let (replica, place, key) = (replica, package.place, package.state.key)
+        let agreed = try await onDisk { () -> FileContent? in
+            let parent = try replica.tree.openFolder(key: place.folder)
+            let folder = try replica.tree.openAny(in: parent.raw, place.name)
+            guard try PackageReader.mayLackAttributes(folder: folder.raw) else { return nil }
+            for row in try replica.database.synced(key: key) {
+                guard case .file(let file) = row.content, file.isPackage else { continue }
+                return try file.content == nil ? replica.database.former(file.revision)?.file : file
+            }
+            return nil
+        }
+        guard let agreed else { return nil }
+        do throws(FillError) { return try await packageIndex(of: agreed) } catch {
+            if case .cloud(let cloudError) = error, Self.isOfAll(cloudError) { throw error }
+            logger.warning("attributes of what is in a package are lost", metadata: ["why": "\(error)"])
+            return nil
         }
     }
 
@@ -183,6 +216,7 @@ extension ContainerEngine {
         let former: FileContent? = if case .file(let file)? = wanted.row?.content { file } else { nil }
         let index = try await packageIndex(of: wanted.file, following: former?.content)
         let chunks = PackageChunks(try await downloader.manifest(of: content, size: wanted.file.size))
+        guard chunks.areThose(of: index) else { throw .corrupted(PackageChunks.areOthers) }
         let old = try await oldPackage(wanted, former)
         let (replica, remote, revision) = (replica, wanted.remote, wanted.file.revision)
         let builder = try await onDisk {
@@ -227,12 +261,18 @@ extension ContainerEngine {
         defer { meter.end(token) }
         let key = key
         for start in stride(from: 0, to: builder.wanted.count, by: Self.filesAtOnce) {
-            let group = builder.wanted[start..<min(builder.wanted.count, start + Self.filesAtOnce)]
+            let group = try builder.wanted[start..<min(builder.wanted.count, start + Self.filesAtOnce)].map {
+                file throws(FillError) in
+                // It would stay empty.
+                guard let entries = chunks.index(from: file.offset, size: file.size) else {
+                    throw FillError.corrupted(PackageChunks.areOthers)
+                }
+                return (file, entries)
+            }
             let contents = try await onDisk {
                 let reuse = old.map { OldChunks($0, key: key) }
-                let parts = try group.map { file in
+                let parts = try group.map { file, entries in
                     let content = StagedContent(name: builder.name, try builder.open(file))
-                    let entries = chunks.index(from: file.offset, size: file.size)
                     return (content, try reuse?.lacking(of: entries, after: content) ?? entries, file.size)
                 }
                 return JoinedContents(parts)

@@ -1,3 +1,4 @@
+import Replica
 import Synchronization
 import UbiquityModel
 
@@ -23,6 +24,9 @@ struct PackageChunks: Sendable {
         size = offset
     }
 
+    /// For people, of a content with which that is not so: what would be fetched of a file is nothing, or of another one as well.
+    static let areOthers = "what lies in the package does not begin and end where its chunks do"
+
     /// `nil` if no chunk begins, or ends, there.
     func part(from offset: Int64, size: Int64) -> ArraySlice<Manifest.Entry>? {
         let (end, overflow) = offset.addingReportingOverflow(size)
@@ -30,9 +34,15 @@ struct PackageChunks: Sendable {
         return entries[first..<last]
     }
 
-    /// The same with where each is in the part. Empty for what is no part.
-    func index(from offset: Int64, size: Int64) -> [ChunkIndex.Entry] {
-        ChunkIndex(Manifest(entries: Array(part(from: offset, size: size) ?? []))).entries
+    /// The same with where each is in the part.
+    func index(from offset: Int64, size: Int64) -> [ChunkIndex.Entry]? {
+        part(from: offset, size: size).map { ChunkIndex(Manifest(entries: Array($0))).entries }
+    }
+
+    /// Whether the index, and each file in it, begins and ends where a chunk does, as it was when the package was read.
+    func areThose(of index: PackageIndex) -> Bool {
+        part(from: 0, size: Int64(index.encoded.count)) != nil && index.contentSize == size
+            && index.files.allSatisfy { part(from: $0.offset, size: $0.element.size) != nil }
     }
 }
 

@@ -78,7 +78,7 @@ final class EngineView: DeviceView {
             let folder = try openFolder(place.folder)
             defer { withExtendedLifetime(folder) {} }
             return try replica.tree.observe(in: folder.descriptor, place.name)?.key
-        } catch .noSuchFileOrDirectory as Errno, .stale as Errno {
+        } catch .noSuchFileOrDirectory, .stale {
             return nil
         }
     }

@@ -106,36 +106,92 @@ extension ContainerEngine {
         return status(of: try resolve(path))
     }
 
-    /// A folder's items at all depths, itself first; a file alone.
-    package func items(under path: ItemPath) async throws(EngineError) -> [ItemStatus] {
+    /// Begins to look through a folder: its items at all depths, without itself.
+    /// - Parameter last: what was told last, if that has begun before.
+    package func beginWalk(under folder: ItemPath, after last: ItemPath?) throws(EngineError) -> ItemWalk {
         drainChanges()
-        var result: [ItemStatus] = []
-        for item in try await walk(path) {
-            result.append(status(of: item))
-            guard item.state.kind == .folder, let folder = item.path.isRoot ? .root : item.row?.id else { continue }
-            appendCloudOnly(try cloudOnly(in: item.state.key), folder, item.path, &result)
+        var walk = ItemWalk()
+        guard let top = try level(of: .here(try resolve(folder))) else { return walk }
+        walk.enter(top)
+        for name in (last?.names ?? []).dropFirst(folder.names.count) {
+            guard let (path, entry) = walk.skip(to: name), let found = find(entry, path),
+                let below = try level(of: found)
+            else { break }
+            walk.enter(below)
         }
-        return result
+        return walk
+    }
+
+    /// The next items, so many at most. Those that are in the cloud only are not made for it.
+    /// - Returns: `rest` goes on behind them; `nil` at the end.
+    package func items(
+        continuing walk: ItemWalk,
+        limit: Int
+    ) async throws(EngineError) -> (items: [ItemStatus], rest: ItemWalk?) {
+        drainChanges()
+        var walk = walk
+        var result: [ItemStatus] = []
+        var looked = 0
+        while result.count < limit, let (path, entry) = walk.next() {
+            looked += 1
+            // The engine has other work as well, however many there are.
+            if looked % Self.lookedAtAtOnce == 0 { await Task.yield() }
+            // What vanished meanwhile is not listed.
+            guard let found = find(entry, path) else { continue }
+            switch found {
+            case .here(let item): result.append(status(of: item))
+            case .cloudOnly(let remote, let path): result.append(status(ofCloudOnly: remote, path))
+            }
+            if let below = try level(of: found) { walk.enter(below) }
+        }
+        return (result, walk.isAtEnd ? nil : walk)
+    }
+
+    private enum Found {
+        case here(Resolved)
+        case cloudOnly(RemoteItem, ItemPath)
+    }
+
+    private func find(_ entry: ItemWalk.Entry, _ path: ItemPath) -> Found? {
+        // Somebody may have asked for it since it was listed: then it is here.
+        if let id = entry.cloudOnly, ((try? replica.database.synced(id)) ?? nil) == nil,
+            let remote = (try? replica.database.remote(id)) ?? nil, !remote.isDeleted
+        {
+            return .cloudOnly(remote, path)
+        }
+        return (try? resolve(path)).map { .here($0) }
+    }
+
+    /// What lies in a folder, by name; `nil` for all else.
+    private func level(of found: Found) throws(EngineError) -> ItemWalk.Level? {
+        switch found {
+        case .here(let item):
+            guard item.state.kind == .folder else { return nil }
+            var entries: [ItemWalk.Entry]
+            do throws(Errno) {
+                let opened = try replica.tree.openFolder(at: item.path)
+                entries = try replica.tree.names(in: opened.raw).map { ItemWalk.Entry(name: $0) }
+            } catch {
+                // What vanished meanwhile is not listed.
+                return nil
+            }
+            if item.path.isRoot || item.row != nil {
+                entries += try cloudOnly(in: item.state.key).map { ItemWalk.Entry(name: $0.name, cloudOnly: $0.id) }
+            }
+            entries.sort { $0.name < $1.name }
+            return ItemWalk.Level(path: item.path, entries: entries)
+        case .cloudOnly(let remote, let path):
+            guard remote.content.kind == .folder else { return nil }
+            let entries = (try? replica.database.cloudOnlyEntries(of: remote.id)) ?? []
+            return ItemWalk.Level(
+                path: path,
+                entries: entries.map { ItemWalk.Entry(name: $0.name, cloudOnly: $0.id) }
+            )
+        }
     }
 
     private func cloudOnly(in folder: InodeKey) throws(EngineError) -> [CloudEntry] {
         do throws(ReplicaError) { return try populator.entries(of: folder) } catch { throw .failed("\(error)") }
-    }
-
-    /// Of items that are in the cloud only, without making them; a folder's at all depths.
-    private func appendCloudOnly(
-        _ entries: [CloudEntry],
-        _ folder: ItemID,
-        _ path: ItemPath,
-        _ result: inout [ItemStatus]
-    ) {
-        for entry in entries {
-            guard let remote = (try? replica.database.remote(entry.id)) ?? nil else { continue }
-            let path = path.appending(entry.name)
-            result.append(status(ofCloudOnly: remote, path))
-            guard entry.kind == .folder else { continue }
-            appendCloudOnly((try? replica.database.cloudOnlyEntries(of: entry.id)) ?? [], entry.id, path, &result)
-        }
     }
 
     private func status(ofCloudOnly remote: RemoteItem, _ path: ItemPath) -> ItemStatus {
@@ -376,15 +432,15 @@ extension ContainerEngine {
     nonisolated func isPinned(_ remote: RemoteItem) -> Bool { isPinned(remote.id, in: remote.place.parent) }
 
     nonisolated func isPinned(_ id: ItemID, in parent: ItemID) -> Bool {
-        guard let pins = try? replica.database.pins(), !pins.isEmpty else { return false }
-        if pins.contains(id) { return true }
-        var current = parent
-        for _ in 0..<1000 {
-            if pins.contains(current) { return true }
-            guard current != .root, let parent = folder(of: current) else { return false }
-            current = parent
+        // Mostly there are none, and nothing has to be known of the folders above.
+        guard (try? replica.database.hasPins()) ?? false else { return false }
+        var items = [id]
+        var next: ItemID? = parent
+        while let above = next, items.count <= 1000 {
+            items.append(above)
+            next = above == .root ? nil : folder(of: above)
         }
-        return false
+        return (try? replica.database.isAnyPinned(items)) ?? false
     }
 
     /// In which an item lies, which may be in the cloud only.
@@ -406,5 +462,55 @@ extension ContainerEngine {
         // Beyond the local limit there is other content, or this one again.
         contentWatch.grew()
         if pinned { try await download(path) { _ in } }
+    }
+}
+
+/// How far a look through a folder has come that is made in parts. Each folder comes before what lies in it, and names in their order: so
+/// it is known what comes after an item, also when that has gone. What is moved meanwhile may come twice, or not at all.
+package struct ItemWalk: Sendable {
+    /// What lies in one folder.
+    struct Level {
+        var path: ItemPath
+        var entries: [Entry]
+        var next = 0
+    }
+
+    struct Entry {
+        var name: Name
+        /// `nil` for what is here.
+        var cloudOnly: ItemID?
+    }
+
+    /// From the top down.
+    private var levels: [Level] = []
+
+    var isAtEnd: Bool { levels.allSatisfy { $0.next == $0.entries.count } }
+
+    /// What was told last is a folder.
+    mutating func enter(_ level: Level) { levels.append(level) }
+
+    /// `nil` at the end.
+    mutating func next() -> (path: ItemPath, entry: Entry)? {
+        while let last = levels.indices.last {
+            let next = levels[last].next
+            if next < levels[last].entries.count {
+                levels[last].next += 1
+                let entry = levels[last].entries[next]
+                return (levels[last].path.appending(entry.name), entry)
+            }
+            levels.removeLast()
+        }
+        return nil
+    }
+
+    /// Passes over everything up to a name.
+    /// - Returns: what has it.
+    mutating func skip(to name: Name) -> (path: ItemPath, entry: Entry)? {
+        guard let last = levels.indices.last else { return nil }
+        let level = levels[last]
+        let next = level.entries.firstIndex { $0.name > name } ?? level.entries.count
+        levels[last].next = next
+        guard let entry = level.entries[..<next].last, entry.name == name else { return nil }
+        return (level.path.appending(name), entry)
     }
 }

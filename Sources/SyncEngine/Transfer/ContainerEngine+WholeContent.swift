@@ -2,10 +2,25 @@ import Chunking
 import CloudClient
 import Driver
 import EngineCore
+import Glibc
 import Logging
 import Replica
 import SystemPackage
 import UbiquityModel
+
+/// What was brought together for an item, and is not published yet.
+struct DownloadedContent: Sendable {
+    var revision: RevisionID
+    /// What was here while that was done. A package shares files with it.
+    var evidence: LocalEvidence
+    /// In the staging folder.
+    var name: String
+
+    /// A package is of no use when something was written in the one that is here: that is in the files of both.
+    func isGood(for wanted: WantedContent) -> Bool {
+        revision == wanted.file.revision && (!wanted.file.isPackage || evidence == wanted.evidence)
+    }
+}
 
 /// New content for a file that is whole here: brought together beside the tree, from the old content where they are equal.
 extension ContainerEngine {
@@ -21,21 +36,25 @@ extension ContainerEngine {
         }
         if let ready = downloaded[id] {
             downloaded[id] = nil
-            if ready.revision == wanted.file.revision { return .staged(ready.name) }
-            let staging = replica.staging
-            BlockingPool.shared.submit { try? staging.remove(ready.name) }
+            if ready.isGood(for: wanted), await isAsPrepared(ready, wanted.file) { return .staged(ready.name) }
+            synchronizer.device.discard(ready.name)
         }
         guard wanted.file.size > Self.insidePass else {
             do throws(FillError) { return .staged(try await bringTogether(wanted)) } catch {
                 return .not(verdict(error, wanted))
             }
         }
+        guard tracker.downloads.begin(id, wanted.works) else { return .not(.later(TransferSlots.longestWait)) }
         tracker.transferring.insert(id)
         transferTasks[id] = Task {
             var verdict = Verdict.again
             do throws(FillError) {
                 let name = try await self.bringTogether(wanted)
-                self.downloaded[id] = (wanted.file.revision, name)
+                self.downloaded[id] = DownloadedContent(
+                    revision: wanted.file.revision,
+                    evidence: wanted.evidence,
+                    name: name
+                )
             } catch {
                 verdict = self.verdict(error, wanted)
                 self.logger.info("a download ended early", metadata: ["why": "\(error)"])
@@ -44,6 +63,21 @@ extension ContainerEngine {
             self.synchronizer.transferEnded(id, wanted.works, verdict)
         }
         return .not(.transferring)
+    }
+
+    /// Whether nothing was done to the files of a package meanwhile. Of those that it shares with the one that is here the content may have
+    /// been given up.
+    private func isAsPrepared(_ ready: DownloadedContent, _ file: FileContent) async -> Bool {
+        guard file.isPackage else { return true }
+        guard let prepared = synchronizer.device.stagedPackages[ready.name] else { return false }
+        let staging = replica.staging
+        let seen = try? await BlockingPool.shared.run {
+            let folder = try staging.open(ready.name, flags: O_RDONLY | O_DIRECTORY)
+            return try PackageTree(folder: folder.raw).state
+        }
+        guard let seen else { return false }
+        return LocalEvidence(seen) == LocalEvidence(prepared)
+            && seen.facts?.datalessElements == prepared.facts?.datalessElements
     }
 
     private func verdict(_ error: FillError, _ wanted: WantedContent) -> Verdict {

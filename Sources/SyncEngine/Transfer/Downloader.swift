@@ -60,11 +60,13 @@ struct Downloader: Sendable {
             let rows =
                 isPart ? try replica.database.syncedPackages(revision: revision) : try replica.database.synced(key: key)
             guard let row = rows.first(where: { Self.file($0.content, revision) != nil }) else {
+                // The package has another revision by now: what was moved out of it, or was open meanwhile, stands for what it was.
+                if isPart, let former = try Self.former(revision, in: replica) { return former }
                 // What a lookup had made when the service died has no row before the first pass, and nobody who noted it.
                 guard
                     let remote = try noted.flatMap({ try replica.database.remote($0) })
                         ?? replica.database.remote(revision: revision)
-                else { return isPart ? try Self.former(revision, in: replica) : nil }
+                else { return nil }
                 return (remote.id, remote.place, nil, remote)
             }
             let agreed = Self.file(row.content, revision)
@@ -91,7 +93,8 @@ struct Downloader: Sendable {
         return ContentFiller.Source(item: found.item, place: found.place, manifest: manifest)
     }
 
-    /// What was agreed on with a server that knows nothing of it any more: others may have brought it back as another revision.
+    /// What was agreed on before. A server that was restored knows nothing of it any more: others may have brought it back as another
+    /// revision.
     private static func former(
         _ revision: RevisionID,
         in replica: Replica
@@ -210,6 +213,12 @@ struct Downloader: Sendable {
 
     /// What a package is made of, which is the beginning of its content.
     func packageIndex(_ manifest: Manifest) async throws(FillError) -> PackageIndex {
+        let index = try await indexAtBeginning(of: manifest)
+        guard PackageChunks(manifest).areThose(of: index) else { throw .corrupted(PackageChunks.areOthers) }
+        return index
+    }
+
+    private func indexAtBeginning(of manifest: Manifest) async throws(FillError) -> PackageIndex {
         let entries = ChunkIndex(manifest).entries
         let token = meter.begin(ItemID.root, path: "", direction: .download, total: 0)
         defer { meter.end(token) }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CLinux
 import DeviceService
+import Glibc
 import Logging
 import UbiquityControl
 
@@ -20,6 +21,9 @@ struct DeviceServiceVerb: AsyncParsableCommand {
             let sink = log.map { LineLogHandler.Sink.log($0) } ?? .standardError
             return LineLogHandler(label: label, sink: sink, level: LineLogHandler.requestedLevel() ?? .info)
         }
+        // Whoever waits for the report does not wait for what is started here.
+        _ = fcntl(readyDescriptor, F_SETFD, FD_CLOEXEC)
+        Erasing.removeSetAsideSoon(home)
         try await UbiquityService.run(home: home, readyDescriptor: readyDescriptor, logger: logger)
     }
 }

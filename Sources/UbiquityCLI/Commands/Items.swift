@@ -13,8 +13,7 @@ struct Download: ParsableCommand {
     var noWait = false
 
     func run() throws {
-        let request = DownloadRequest(paths: try ItemArgument.all(paths), waits: !noWait)
-        try conclude(try connectedService().send(request))
+        try conclude(try connectedService().send(about: paths) { DownloadRequest(paths: $0, waits: !noWait) })
     }
 }
 
@@ -29,7 +28,7 @@ struct Evict: ParsableCommand {
     var paths: [String]
 
     func run() throws {
-        let outcomes = try connectedService().send(EvictRequest(paths: try ItemArgument.all(paths)))
+        let outcomes = try connectedService().send(about: paths) { EvictRequest(paths: $0) }
         var statuses = [ExitStatus]()
         for outcome in outcomes {
             if let error = outcome.error { Terminal.complain("\(error)") }
@@ -49,7 +48,7 @@ struct Pin: ParsableCommand {
     var paths: [String]
 
     func run() throws {
-        try conclude(try connectedService().send(PinRequest(paths: try ItemArgument.all(paths), isPinned: true)))
+        try conclude(try connectedService().send(about: paths) { PinRequest(paths: $0, isPinned: true) })
     }
 }
 
@@ -60,7 +59,7 @@ struct Unpin: ParsableCommand {
     var paths: [String]
 
     func run() throws {
-        try conclude(try connectedService().send(PinRequest(paths: try ItemArgument.all(paths), isPinned: false)))
+        try conclude(try connectedService().send(about: paths) { PinRequest(paths: $0, isPinned: false) })
     }
 }
 

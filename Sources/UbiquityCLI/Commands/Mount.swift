@@ -39,10 +39,16 @@ struct MountVerb: AsyncParsableCommand {
             try Mounting.mount(request, try Startup(home))
             return
         }
+        // Nobody else starts or stops something until it is mounted, as for a service in the background.
+        var startup: Startup? = try Startup(home)
+        if let error = try startup?.ensureServer() { Terminal.complain("\(error)") }
+        Erasing.removeSetAsideSoon(home)
         let logger = Logger(label: "service") { label in
             LineLogHandler(label: label, sink: .standardError, level: LineLogHandler.requestedLevel() ?? .info)
         }
         try await UbiquityService.run(home: home, readyDescriptor: nil, logger: logger, mounting: request) { answer in
+            withExtendedLifetime(startup) {}
+            startup = nil
             Terminal.write("\(answer.container) mounted at \(answer.mountPoint)")
         }
     }

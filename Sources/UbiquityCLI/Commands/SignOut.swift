@@ -19,6 +19,8 @@ struct SignOut: AsyncParsableCommand {
         let home = try HomeDirectories.current()
         let startup = try Startup(home)
         defer { withExtendedLifetime(startup) {} }
+        // By one that did not come to its end.
+        try? Erasing.removeSetAside(home)
         guard let account = try Account.load(home) else { throw ControlError.notSignedIn() }
         if erase { try await eraseAll(startup, account) } else { try await leaveAll(startup, account) }
     }
@@ -72,12 +74,20 @@ struct SignOut: AsyncParsableCommand {
             _ = try client.send(StopRequest(forgetsMounts: false, refusesWriters: true))
             client.waitForEnd()
         }
-        try Erasing.checkUnmounted(startup, account)
+        // Until the end, so that nothing is mounted in between: not all who start a service hold the start lock.
+        var lock: FileLock? = try FileLock(owning: home.serviceLock, patience: .seconds(30))
+        do { try Erasing.checkUnmounted(home, account) } catch {
+            lock = nil
+            _ = try? startup.ensureService()
+            throw error
+        }
+        defer { withExtendedLifetime(lock) {} }
         var table = try MountTable.load(home)
         table.entries = []
         try table.save(home)
+        try Erasing.setAside(home, account)
         try await Self.end(account, home)
-        try Erasing.erase(home, account)
+        try Erasing.removeSetAside(home)
         Terminal.write("signed out; the local copy is deleted")
     }
 

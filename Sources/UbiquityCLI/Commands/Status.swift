@@ -19,9 +19,9 @@ struct Status: ParsableCommand {
             output.print(ServiceStatus.json(report)) { ServiceStatus.write(report) }
             return
         }
-        let outcomes = try client.send(ItemStatusRequest(paths: try ItemArgument.all(paths)))
-        let items = outcomes.flatMap { $0.value ?? [] }
-        output.print(.array(items.map { ItemStatusOutput.json($0) })) { ItemStatusOutput.write(items) }
+        var list = ItemStatusOutput(json: output.json)
+        let outcomes = try client.itemStatus(of: paths) { list.write($0) }
+        list.end()
         try conclude(outcomes)
     }
 }

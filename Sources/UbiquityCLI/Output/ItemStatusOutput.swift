@@ -1,9 +1,28 @@
 import UbiquityControl
 
-/// `status PATH…`.
-enum ItemStatusOutput {
+/// `status PATH…`, printed as it comes: there may be a million items.
+struct ItemStatusOutput {
+    private let isJSON: Bool
+    private var array = JSONArrayOutput()
+    private var table = TextTable("STATE", "SIZE", "PATH")
+
+    init(json isJSON: Bool) { self.isJSON = isJSON }
+
+    mutating func write(_ items: [ItemReport]) {
+        if isJSON {
+            array.write(items.lazy.map { Self.json($0) })
+        } else {
+            for item in items { add(item) }
+            table.write()
+        }
+    }
+
+    func end() {
+        if isJSON { array.end() }
+    }
+
     /// The one word for people, and Apple's values apart for programs (semantics section 2).
-    static func json(_ item: ItemReport) -> JSONValue {
+    private static func json(_ item: ItemReport) -> JSONValue {
         // What waits may wait for its content.
         let isHere =
             ["current", "downloaded", "uploading", "local-only"].contains(item.state)
@@ -34,21 +53,17 @@ enum ItemStatusOutput {
         ])
     }
 
-    static func write(_ items: [ItemReport]) {
-        var table = TextTable("STATE", "SIZE", "PATH")
-        for item in items {
-            var state = item.state
-            if ["uploading", "downloading"].contains(state) { state += " \(item.percent) %" }
-            if item.isPinned { state += ", pinned" }
-            if item.conflicts > 0 { state += ", conflicts: \(item.conflicts)" }
-            let why = [item.reason, item.error].compactMap { $0 }.joined(separator: "; ")
-            let path = ShownPath.text(item.path)
-            table.add(
-                state,
-                item.kind == "folder" ? "" : ByteCount.text(item.size),
-                why.isEmpty ? path : "\(path) (\(why))"
-            )
-        }
-        table.write()
+    private mutating func add(_ item: ItemReport) {
+        var state = item.state
+        if ["uploading", "downloading"].contains(state) { state += " \(item.percent) %" }
+        if item.isPinned { state += ", pinned" }
+        if item.conflicts > 0 { state += ", conflicts: \(item.conflicts)" }
+        let why = [item.reason, item.error].compactMap { $0 }.joined(separator: "; ")
+        let path = ShownPath.text(item.path)
+        table.add(
+            state,
+            item.kind == "folder" ? "" : ByteCount.text(item.size),
+            why.isEmpty ? path : "\(path) (\(why))"
+        )
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import UbiquityControl
 
 /// What `--json` prints: keys in the order given here, absent values as `null`, so that scripts find the same keys every time.
@@ -27,7 +28,7 @@ enum JSONValue {
         return result
     }
 
-    private func write(into result: inout String, indentation: Int?) {
+    fileprivate func write(into result: inout String, indentation: Int?) {
         switch self {
         case .null: result += "null"
         case .bool(let value): result += value ? "true" : "false"
@@ -79,4 +80,24 @@ enum JSONValue {
         }
         result += "\""
     }
+}
+
+/// An array of the same form as `prettyText`, printed as its elements come.
+struct JSONArrayOutput {
+    private static let indentation = 2
+    private var isEmpty = true
+
+    mutating func write(_ elements: some Sequence<JSONValue>) {
+        var text = ""
+        for element in elements {
+            text += isEmpty ? "[\n" : ",\n"
+            text += String(repeating: " ", count: Self.indentation)
+            element.write(into: &text, indentation: Self.indentation)
+            isEmpty = false
+        }
+        Terminal.write(Array(text.utf8), to: STDOUT_FILENO)
+    }
+
+    /// Without it the array has no end: nobody takes a part of it for all.
+    func end() { Terminal.write(isEmpty ? "[]" : "\n]") }
 }

@@ -23,10 +23,10 @@ enum Terminal {
 
     static func write(_ text: String) { write(Array((text + "\n").utf8), to: STDOUT_FILENO) }
 
-    /// One line on stderr, as all errors are.
+    /// One line on stderr, as all errors are. Names in it may come from another device.
     static func complain(_ text: String) {
         ProgressLine.shared.clear()
-        write(Array("ubiquity: \(text)\n".utf8), to: STDERR_FILENO)
+        write(Array("ubiquity: \(plain(text))\n".utf8), to: STDERR_FILENO)
     }
 
     /// Something to know, beside the output that scripts read.

@@ -12,10 +12,4 @@ enum CommandWords {
 extension ItemArgument {
     /// A path as the parser gives it.
     init(word: String) throws(ControlError) { try self.init(resolving: ArgumentBytes.decode(word)) }
-
-    static func all(_ words: [String]) throws(ControlError) -> [ItemArgument] {
-        var result = [ItemArgument]()
-        for word in words { result.append(try ItemArgument(word: word)) }
-        return result
-    }
 }

@@ -19,11 +19,7 @@ struct Startup {
     ///
     /// A server that cannot be started does not keep the device from its own files: its error is returned beside.
     func ensureService() throws(ControlError) -> (client: ControlClientBox, serverError: ControlError?) {
-        guard let account = try Account.load(home) else { throw .notSignedIn() }
-        var serverError: ControlError?
-        if account.serverIsEmbedded {
-            do throws(ControlError) { try ensureServer(account) } catch { serverError = error }
-        }
+        let serverError = try ensureServer()
         if let client = try connect() { return (client, serverError) }
         let words = ["device-service", "--ready-descriptor", "\(BackgroundProcess.readyDescriptor)"]
         _ = try BackgroundProcess.start(words, what: "device service", log: home.serviceLog)
@@ -57,6 +53,15 @@ struct Startup {
             if error == .noService() { return nil }
             throw error
         }
+    }
+
+    /// Starts the embedded server, if the account has one and it does not run.
+    /// - Returns: why it cannot be started.
+    func ensureServer() throws(ControlError) -> ControlError? {
+        guard let account = try Account.load(home) else { throw .notSignedIn() }
+        guard account.serverIsEmbedded else { return nil }
+        do throws(ControlError) { try ensureServer(account) } catch { return error }
+        return nil
     }
 
     /// The server's port is remembered; should it change all the same, the account follows.

@@ -20,10 +20,12 @@ package struct HomeDirectories: Sendable, Hashable {
         label = absolute.split(separator: "/").last.map(String.init)
     }
 
-    /// What the environment says.
+    /// What the environment says. From then on it says so absolutely: what this process starts runs in another folder.
     package static func current() throws(ControlError) -> HomeDirectories {
-        if let home = variable("UBIQUITY_HOME") { return try HomeDirectories(home: home) }
-        return try HomeDirectories()
+        guard let home = variable("UBIQUITY_HOME") else { return try HomeDirectories() }
+        let directories = try HomeDirectories(home: home)
+        if directories.data != home { setenv("UBIQUITY_HOME", directories.data, 1) }
+        return directories
     }
 
     private init() throws(ControlError) {

@@ -67,7 +67,8 @@ package enum StateFile {
         }
     }
 
-    private static func synchronizeFolder(of path: String) throws(ControlError) {
+    /// What was made, renamed or removed in the folder of a file is durable when it returns.
+    package static func synchronizeFolder(of path: String) throws(ControlError) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure(path) }

@@ -1,10 +1,22 @@
-/// The state of items; of a folder also of everything in it.
+/// The state of items; of a folder also of everything in it: each folder before what lies in it, and names in their order.
+///
+/// The answer ends at the limit. If the last outcome in it has a `next`, that path has more items, which come when it is asked for first,
+/// `after` that one; paths without an outcome are to be asked for as well.
 package struct ItemStatusRequest: ControlRequest {
     package typealias Answer = [PathOutcome<[ItemReport]>]
     package static var verb: String { "item-status" }
 
     package var paths: [ItemArgument]
-    package init(paths: [ItemArgument]) { self.paths = paths }
+    /// Of the first path: the item that was told last.
+    package var after: ControlPath?
+    /// How many items are told at most; `nil`: all.
+    package var limit: Int?
+
+    package init(paths: [ItemArgument], after: ControlPath? = nil, limit: Int? = nil) {
+        self.paths = paths
+        self.after = after
+        self.limit = limit
+    }
 }
 
 package struct ItemReport: Codable, Sendable {
@@ -76,14 +88,22 @@ package struct EvictRequest: ControlRequest {
 
     package var paths: [ItemArgument]
 
-    /// One file's.
+    /// One file's that was refused, or that of all others under the path.
     package struct Outcome: Codable, Sendable {
         package var path: ControlPath
         package var refusal: ControlError?
+        /// Of how many files; `nil` from a service that was started before there was this, which tells of each.
+        package var count: Int?
 
-        package init(path: ControlPath, refusal: ControlError?) {
+        package init(path: ControlPath, refusal: ControlError) {
             self.path = path
             self.refusal = refusal
+            count = 1
+        }
+
+        package init(path: ControlPath, evicted count: Int) {
+            self.path = path
+            self.count = count
         }
     }
 

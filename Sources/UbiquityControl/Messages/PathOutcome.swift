@@ -5,6 +5,8 @@ package struct PathOutcome<Value: Codable & Sendable>: Codable, Sendable {
     /// `nil` if it failed.
     package var value: Value?
     package var error: ControlError?
+    /// The item that was told last, where more are to come (`ItemStatusRequest`).
+    package var next: ControlPath?
 
     package init(_ path: ControlPath, _ value: Value) {
         self.path = path

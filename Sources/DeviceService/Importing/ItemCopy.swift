@@ -5,27 +5,23 @@ internal import SystemPackage
 internal import UbiquityControl
 internal import UbiquityModel
 
-/// What was copied, and as what it was seen: the source is removed only where it is still that.
-struct CopiedItem {
-    var name: Name
-    var status: clinux_status
-    var children: [CopiedItem]
-}
-
-/// Copies a file or a whole folder from another filesystem: contents, modes, times, attributes, links, fifos.
-enum TreeCopy {
+/// Copies an item from another filesystem: contents, modes, times, attributes, links, fifos.
+enum ItemCopy {
     private static let attempts = 3
 
+    /// Of anything but a folder.
+    /// - Parameter goOn: asked again and again, also within a file.
+    /// - Returns: as what it was seen: the source is removed only where it is still that.
     static func copy(
         _ name: Name,
-        of folder: borrowing LocalFolder,
-        to target: borrowing LocalFolder,
-        as new: Name
-    ) throws(ControlError) -> CopiedItem {
+        of folder: LocalFolder,
+        to target: LocalFolder,
+        as new: Name,
+        _ goOn: () throws(ControlError) -> Void
+    ) throws(ControlError) -> clinux_status {
         guard let status = try folder.status(of: name) else { throw folder.failure(name, ENOENT) }
         switch status.mode & S_IFMT {
-        case S_IFREG: return try copyFile(name, of: folder, to: target, as: new)
-        case S_IFDIR: return try copyFolder(name, status, of: folder, to: target, as: new)
+        case S_IFREG: return try copyFile(name, of: folder, to: target, as: new, goOn)
         case S_IFLNK:
             let link = try folder.linkTarget(name).map { CChar(bitPattern: $0) } + [0]
             let code = new.withCString { symlinkat(link, target.raw, $0) < 0 ? errno : 0 }
@@ -37,59 +33,48 @@ enum TreeCopy {
                 throw ControlError("\(folder.path(of: name))", "cannot be copied: \(systemMessage(code))")
             }
         }
-        return CopiedItem(name: name, status: status, children: [])
+        return status
     }
 
-    /// Removes what was copied, where it has not changed meanwhile.
-    static func remove(_ item: CopiedItem, of folder: borrowing LocalFolder) throws(ControlError) {
-        guard let status = try folder.status(of: item.name) else { return }
-        let isFolder = item.status.mode & S_IFMT == S_IFDIR
-        guard status.inode == item.status.inode, isFolder || status.isUnchanged(since: item.status) else {
-            let path = "\(folder.path(of: item.name))"
-            throw ControlError(.tryAgain, path, "it was changed while it was imported", remedy: "run the command again")
-        }
-        if isFolder {
-            let inner = try LocalFolder(opening: item.name, in: folder)
-            for child in item.children { try remove(child, of: inner) }
-        }
-        try folder.remove(item.name, isFolder: isFolder)
-    }
-
-    private static func copyFolder(
-        _ name: Name,
+    /// A folder like another one, without what is in it.
+    static func makeFolder(
+        like source: LocalFolder,
         _ status: clinux_status,
-        of folder: borrowing LocalFolder,
-        to target: borrowing LocalFolder,
+        in target: LocalFolder,
         as new: Name
-    ) throws(ControlError) -> CopiedItem {
+    ) throws(ControlError) {
         let code = new.withCString { mkdirat(target.raw, $0, 0o700) < 0 ? errno : 0 }
         guard code == 0 else { throw target.failure(new, code) }
-        let inner = try LocalFolder(opening: name, in: folder)
-        let innerTarget = try LocalFolder(opening: new, in: target)
-        var children = [CopiedItem]()
-        for entry in try inner.names() { children.append(try copy(entry, of: inner, to: innerTarget, as: entry)) }
-        try setAttributes(of: innerTarget.raw, from: inner.raw, status, .folder, path: inner.path)
-        return CopiedItem(name: name, status: status, children: children)
+        let made = try LocalFolder(opening: new, in: target)
+        try setAttributes(of: made.raw, from: source.raw, status, .folder, path: source.path)
+    }
+
+    /// For a folder whose entries have moved its times.
+    static func setTimes(of folder: LocalFolder, _ status: clinux_status) throws(ControlError) {
+        let code = clinux_set_modified(folder.raw, status.modified_seconds, status.modified_nanoseconds)
+        guard code == 0 else { throw ControlError("\(folder.path)", systemMessage(code)) }
     }
 
     private static func copyFile(
         _ name: Name,
-        of folder: borrowing LocalFolder,
-        to target: borrowing LocalFolder,
-        as new: Name
-    ) throws(ControlError) -> CopiedItem {
+        of folder: LocalFolder,
+        to target: LocalFolder,
+        as new: Name,
+        _ goOn: () throws(ControlError) -> Void
+    ) throws(ControlError) -> clinux_status {
         let source = try folder.openFile(name)
         defer { close(source) }
+        if LocalFolder.hasWriter(source) { throw .openForWriting(folder.path(of: name)) }
         let copy = new.withCString { clinux_open_at(target.raw, $0, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600) }
         guard copy >= 0 else { throw target.failure(new, copy) }
         defer { close(copy) }
         for _ in 0..<attempts {
             let before = try LocalFolder.status(of: source, path: folder.path(of: name))
-            try copyBytes(from: source, to: copy, folder.failure(name, EIO), target.path(of: new))
+            try copyBytes(from: source, to: copy, before.size, folder.failure(name, EIO), target.path(of: new), goOn)
             let after = try LocalFolder.status(of: source, path: folder.path(of: name))
             guard after.isUnchanged(since: before) else { continue }
             try setAttributes(of: copy, from: source, after, .file, path: folder.path(of: name))
-            return CopiedItem(name: name, status: after, children: [])
+            return after
         }
         throw ControlError(
             .tryAgain,
@@ -102,12 +87,16 @@ enum TreeCopy {
     private static func copyBytes(
         from source: Int32,
         to copy: Int32,
+        _ sizeBytes: Int64,
         _ readFailure: ControlError,
-        _ path: ControlPath
+        _ path: ControlPath,
+        _ goOn: () throws(ControlError) -> Void
     ) throws(ControlError) {
-        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        // Most files are small, and clearing a buffer for a large one takes longer than copying them.
+        var buffer = [UInt8](repeating: 0, count: Int(min(max(sizeBytes + 1, 1 << 12), 1 << 20)))
         var offset: Int64 = 0
         while true {
+            try goOn()
             let count = clinux_pread(source, &buffer, buffer.count, offset)
             guard count >= 0 else { throw readFailure }
             if count == 0 { break }
@@ -148,7 +137,7 @@ enum TreeCopy {
 
     private static func setTimes(
         _ name: Name,
-        of folder: borrowing LocalFolder,
+        of folder: LocalFolder,
         _ status: clinux_status
     ) throws(ControlError) {
         let descriptor = name.withCString { clinux_open_at(folder.raw, $0, Int32(CLINUX_O_PATH) | O_NOFOLLOW, 0) }
