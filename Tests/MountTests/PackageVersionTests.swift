@@ -260,6 +260,27 @@ extension MountTests {
             }
         }
 
+        @Test func `what is written so that size and time stay is sent although the service died`() async throws {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                try b.setOffline(true)
+                // As programs do that change a photograph's description.
+                try b.shell(
+                    """
+                    touch -r D.rtfd/TXT.rtf time; printf BASE | dd of=D.rtfd/TXT.rtf conv=notrunc status=none
+                    touch -r time D.rtfd/TXT.rtf; rm time
+                    """
+                )
+                // Until the engine has heard of it.
+                poll(nil, 0, 300)
+                try b.killService()
+                try b.up()
+                try b.setOffline(false)
+                try settle(b, a)
+                #expect(try a.text("D.rtfd/TXT.rtf") == "BASE")
+            }
+        }
+
         /// The name of what is kept, which has the device's in it.
         private func waitForOne(_ device: Device, _ prefix: String) throws -> String {
             var found: [String] = []
