@@ -268,6 +268,84 @@ import UbiquityModel
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+    func `what is mounted in the folder is not imported`() async throws {
+        try await withImport(from: "/tmp") { source, replica, importer in
+            for name in ["d", "e"] { try Files.makeFolder(source + "/" + name) }
+            try Files.write("x", to: source + "/d/file")
+            try TestSupport.succeed("mount", "--bind", source + "/d", source + "/e")
+            defer { _ = try? TestSupport.run("umount", source + "/e") }
+            let error = #expect(throws: ControlError.self) { try importer.check(home: elsewhere()) }
+            #expect(error?.what == source + "/e")
+            #expect(try Files.names(in: replica.treePath) == [])
+        }
+    }
+
+    @Test func `what the tree has already stays while a program has it open for writing`() async throws {
+        try await withImport(from: "/tmp") { source, replica, importer in
+            for root in [source, replica.treePath] { try Files.write("equal", to: root + "/a.txt") }
+            let found = try importer.check(home: elsewhere())
+            let writer = try Files.open(source + "/a.txt", O_WRONLY | O_APPEND)
+            let error = #expect(throws: ControlError.self) { try importer.run(found) }
+            #expect(error?.status == .tryAgain)
+            #expect(try Files.text(source + "/a.txt") == "equal")
+            close(writer)
+            _ = try importer.run(importer.check(home: elsewhere()))
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.names(in: replica.treePath) == ["a.txt"])
+        }
+    }
+
+    @Test func `an import that ends in the middle of a folder of another disk goes on there`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            try TestSupport.succeed(
+                "bash",
+                "-ec",
+                "mkdir -p a/b; chmod 750 a; for n in $(seq -w 600); do echo $n > a/b/$n; done; echo last > a/b/z",
+                folder: source
+            )
+            try Files.setAttribute("user.colour", of: source + "/a", to: "blue")
+            let found = try importer.check(home: elsewhere())
+            let writer = try Files.open(source + "/a/b/z", O_WRONLY | O_APPEND)
+            #expect(throws: ControlError.self) { try importer.run(found) }
+            let moved = try Files.names(in: replica.treePath + "/a/b")
+            let left = try Files.names(in: source + "/a/b")
+            #expect(moved.count >= 400 && moved.count + left.count == 601)
+            #expect(Set(moved).isDisjoint(with: left))
+            #expect(try Files.names(in: replica.stagingPath) == [])
+            close(writer)
+            _ = try importer.run(importer.check(home: elsewhere()))
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.names(in: replica.treePath + "/a/b").count == 601)
+            let folder = try #require(try replica.tree.observe(in: replica.tree.rootDescriptor, .init("a")))
+            #expect(folder.mode == 0o750)
+            #expect(try Files.attribute("user.colour", of: replica.treePath + "/a") == "blue")
+        }
+    }
+
+    @Test func `a folder whose attributes find no room is not imported without them`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            try Files.makeFolder(source + "/d")
+            try Files.write("x", to: source + "/d/file")
+            let long = String(repeating: "x", count: 60_000)
+            try Files.setAttribute("user.long", of: source + "/d", to: long)
+            // What the first one left is no folder that the second one may merge with.
+            for _ in 0..<2 {
+                do {
+                    _ = try importer.run(importer.check(home: elsewhere()))
+                } catch let error as ControlError {
+                    #expect(error.what == source + "/d")
+                    #expect(try Files.names(in: replica.treePath) == [])
+                }
+            }
+            // The tree's disk may have room for it.
+            let parent = Files.exists(source + "/d") ? source : replica.treePath
+            #expect(try Files.attribute("user.long", of: parent + "/d") == long)
+            #expect(try Files.text(parent + "/d/file") == "x")
+            #expect(try Files.names(in: replica.stagingPath) == [])
+        }
+    }
+
     @Test(arguments: places) func `an import that is stopped goes on where it was`(parent: String) async throws {
         try await withImport(from: parent) { source, replica, importer in
             try TestSupport.succeed(

@@ -284,6 +284,82 @@ extension MountTests {
             }
         }
 
+        @Test func `nothing is imported while a program has a file there open for writing`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try Files.makeFolder(a.mountPoint)
+                try a.write("one", to: "a.txt")
+                try a.write("two", to: "b.txt")
+                let writer = try Files.open(a.path("b.txt"), O_WRONLY | O_APPEND)
+                let refused = try a.run("up", a.mountPoint, "--import")
+                #expect(refused.code == 75, "\(refused)")
+                #expect(refused.errors.contains("open for writing"), "\(refused)")
+                #expect(try a.names() == ["a.txt", "b.txt"])
+                try Files.write(Array(" and three".utf8), descriptor: writer, path: a.path("b.txt"))
+                close(writer)
+                try a.succeed("up", a.mountPoint, "--import")
+                #expect(try a.text("a.txt") == "one")
+                #expect(try a.text("b.txt") == "two and three")
+                try a.sync()
+            }
+        }
+
+        @Test func `the device's own folders are not imported, whatever leads there`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("the only copy", to: "a.txt")
+                try a.down()
+                let tree = try a.backingTree()
+                let link = site.outside + "/link"
+                try TestSupport.succeed("ln", "-s", tree, link)
+                for folder in [tree, link, a.serverFolder] {
+                    let refused = try a.run("up", folder, "--import")
+                    #expect(refused.code == 1, "\(refused)")
+                    #expect(Mounts.points(under: site.folder) == [])
+                }
+                try a.up()
+                #expect(try a.text("a.txt") == "the only copy")
+                try a.sync()
+            }
+        }
+
+        @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+        func `what lies where nothing can be mounted is not imported`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try Files.makeFolder(a.mountPoint)
+                try TestSupport.succeed("mount", "-t", "tmpfs", "none", a.mountPoint)
+                try a.write("mine", to: "mine.txt")
+                let refused = try a.run("up", a.mountPoint, "--import")
+                #expect(refused.code == 1, "\(refused)")
+                #expect(refused.errors.contains("already mounted"), "\(refused)")
+                #expect(try a.text("mine.txt") == "mine")
+            }
+        }
+
+        @Test(.enabled(if: TestSettings.smallFilesystem != nil, "root makes the small filesystem: run Tools/test"))
+        func `down ends an import from another disk, and the next up goes on`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.down()
+                let point = try site.smallFolder() + "/mount"
+                try Files.makeFolder(point)
+                let files = "mkdir d; for n in $(seq 4000); do echo $n > d/$n; done"
+                try TestSupport.succeed("bash", "-ec", files, folder: point)
+                let tree = try a.backingTree()
+                let up = try a.start(["up", point, "--import"])
+                try eventually("it has begun") { Files.exists(tree + "/d") || !up.isRunning }
+                // It would keep `down` waiting for the import's end; the service goes on without it.
+                up.kill()
+                try a.succeed("down", limit: .seconds(20))
+                try a.succeed("up", point)
+                #expect(try Files.names(in: point + "/d").count == 4000)
+                #expect(try Files.text(point + "/d/77") == "77\n")
+            }
+        }
+
         @Test func `a mount point that is a file, or in use, is refused`() async throws {
             try await withSite { site in
                 let (a, _) = try site.pair()

@@ -39,6 +39,7 @@ struct Importer {
         // The signal by which the kernel tells that a lease is broken would end the process.
         let code = clinux_ignore_leases()
         guard code == 0 else { throw ControlError("\(source)", systemMessage(code)) }
+        try refuseMounts()
         let root = try LocalFolder(opening: source)
         let status = try root.status()
         try own.refuse(source, status)
@@ -49,6 +50,14 @@ struct Importer {
             found.counts[name] = count
         }
         return found
+    }
+
+    /// A bind mount may be of the same device. It would go into the tree with its folder, and what it shows is not there.
+    private func refuseMounts() throws(ControlError) {
+        for mount in MountInfo.all() {
+            let point = ControlPath(bytes: mount.mountPoint)
+            if let names = point.relative(to: source), !names.isEmpty { throw .mounted(point) }
+        }
     }
 
     /// - Returns: whether nothing has to be done to it, nor to anything in it, for the backing tree.
@@ -62,13 +71,7 @@ struct Importer {
         try goOn()
         guard let status = try folder.status(of: name) else { return false }
         count += 1
-        if status.device != device {
-            throw ControlError(
-                "\(folder.path(of: name))",
-                "another filesystem is mounted there",
-                remedy: "unmount it first"
-            )
-        }
+        guard status.device == device else { throw .mounted(folder.path(of: name)) }
         let shape = try folder.shape(of: name, status)
         if status.mode & S_IFMT == S_IFREG {
             if shape == .placeholder {
@@ -307,12 +310,27 @@ private final class Moving {
         as free: Name
     ) throws(ControlError) {
         let inner = try LocalFolder(opening: name, in: folder)
-        try ItemCopy.makeFolder(like: inner, status, in: target, as: free)
+        let staged = try Name.staged()
+        do throws(ControlError) {
+            // It has its attributes before it has its name: an import that goes on, and finds it there, gives it none.
+            try ItemCopy.makeFolder(like: inner, status, in: staging, as: staged)
+            let failure = try staging.rename(staged, to: target, as: free)
+            guard failure == 0 else { throw .notMoved(inner.path, failure) }
+        } catch {
+            try? importer.replica.staging.remove(staged.description)
+            throw error
+        }
         let made = try LocalFolder(opening: free, in: target)
         // Adopted with the folder.
         for entry in try inner.names() { try place(entry, of: inner, in: made, as: entry, isFine: true) }
         try pending.add(PendingItems.Item(name: name, folder: folder, status: status, rest: .folder(made: made)))
         shown.countItem()
+    }
+}
+
+extension ControlError {
+    fileprivate static func mounted(_ path: ControlPath) -> ControlError {
+        ControlError("\(path)", "another filesystem is mounted there", remedy: "unmount it first")
     }
 }
 
