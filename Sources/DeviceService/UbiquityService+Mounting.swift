@@ -276,7 +276,9 @@ extension UbiquityService {
 
     func unmount(_ point: ControlPath, refusesWriters: Bool = true) async throws(ControlError) -> UnmountRequest.Answer
     {
-        try await serially { () async throws(ControlError) in
+        importStop.ask(point)
+        defer { importStop.takeBack(point) }
+        return try await serially { () async throws(ControlError) in
             guard let entry = table.entries.first(where: { $0.mountPoint == point }) else {
                 throw ControlError(
                     "\(point)",
