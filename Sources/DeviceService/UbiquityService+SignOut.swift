@@ -12,7 +12,9 @@ extension UbiquityService {
     /// 3. The table remembers whose the mounts are. The same account gets them back when it signs in, in another service: this one
     ///    stays what it is until it ends.
     func signOut() async throws(ControlError) -> SignOutRequest.Answer {
-        try await serially { () async throws(ControlError) in
+        importStop.ask()
+        defer { importStop.takeBack() }
+        return try await serially { () async throws(ControlError) in
             isSignedOut = true
             for present in present { present.mount.closeToPrograms() }
             for present in present { await present.engine.signOut() }

@@ -37,6 +37,33 @@ import UbiquityModel
         }
     }
 
+    @Test func `what was written in a package that was replaced is only here`() async throws {
+        try await withScratchFolder { folder in
+            let info = ContainerInfo(
+                id: try #require(ContainerID("Documents")),
+                key: [UInt8](repeating: 7, count: 32),
+                layout: .drive,
+                isCaseInsensitive: false,
+                isReadOnly: false
+            )
+            let container = ContainerFolder(path: folder + "/replica", info: info)
+            let staged = Staging.freshName()
+            do {
+                let replica = try Replica(directory: container.path)
+                try Files.makeFolder(folder + "/D.rtfd")
+                try Files.write("agreed", to: folder + "/D.rtfd/text")
+                let old = try Files.open(folder + "/D.rtfd", O_RDONLY | O_DIRECTORY)
+                defer { close(old) }
+                try replica.staging.note(replaced: try PackageTree(folder: old), as: staged, from: replica.tree.rootKey)
+                #expect(rename(folder + "/D.rtfd", replica.stagingPath + "/" + staged) == 0)
+            }
+            #expect(try OnlyHere(in: container).count == 0)
+            try Files.write("written later", to: container.path + "/staging/\(staged)/text")
+            let found = try OnlyHere(in: container)
+            #expect((found.first, found.count) == ("text", 1))
+        }
+    }
+
     /// An item that the cloud has.
     private func agree(_ name: String, isAnnounced: Bool, _ replica: Replica) throws {
         let path = replica.treePath + "/" + name

@@ -212,13 +212,8 @@ extension MountTests {
 
         @Test func `what a program writes in a package that was replaced is kept beside it`() async throws {
             try await withSite { site in
-                let (a, b) = try pair(site)
-                // As a program that has gone into the folder.
-                let folder = try Files.open(b.path("D.rtfd"), O_RDONLY | O_DIRECTORY)
+                let (a, b, folder) = try replaced(site)
                 defer { close(folder) }
-                try a.shell("printf 'by a' > D.rtfd/TXT.rtf")
-                try a.sync()
-                try b.waitForText("by a", in: "D.rtfd/TXT.rtf", within: .seconds(45))
                 try write("late", to: "TXT.rtf", in: folder)
                 // The new state has the same file, since it did not change.
                 try write("also late", to: "pics/same.txt", in: folder)
@@ -235,12 +230,8 @@ extension MountTests {
 
         @Test func `what a program writes in a package that was replaced outlives the service`() async throws {
             try await withSite { site in
-                let (a, b) = try pair(site)
-                let folder = try Files.open(b.path("D.rtfd"), O_RDONLY | O_DIRECTORY)
+                let (a, b, folder) = try replaced(site)
                 defer { close(folder) }
-                try a.shell("printf 'by a' > D.rtfd/TXT.rtf")
-                try a.sync()
-                try b.waitForText("by a", in: "D.rtfd/TXT.rtf", within: .seconds(45))
                 let file = openat(folder, "TXT.rtf", O_WRONLY | O_CLOEXEC)
                 try #require(file >= 0)
                 try Files.write(Array("late".utf8), descriptor: file, path: "TXT.rtf")
@@ -279,6 +270,16 @@ extension MountTests {
                 try settle(b, a)
                 #expect(try a.text("D.rtfd/TXT.rtf") == "BASE")
             }
+        }
+
+        /// A package that B has replaced, with its old folder open as by a program that has gone into it before.
+        private func replaced(_ site: Site) throws -> (a: Device, b: Device, folder: Int32) {
+            let (a, b) = try pair(site)
+            let folder = try Files.open(b.path("D.rtfd"), O_RDONLY | O_DIRECTORY)
+            try a.shell("printf 'by a' > D.rtfd/TXT.rtf")
+            try a.sync()
+            try b.waitForText("by a", in: "D.rtfd/TXT.rtf", within: .seconds(45))
+            return (a, b, folder)
         }
 
         /// The name of what is kept, which has the device's in it.

@@ -11,12 +11,16 @@ package struct OnlyHere {
     /// Relative to the container.
     package private(set) var first: String?
     package private(set) var count = 0
+    /// With changes of which sizes and times say nothing.
+    private var changedPackages: Set<InodeKey> = []
 
     /// Looks through the whole tree. The replica is nobody's again afterwards.
     package init(in folder: ContainerFolder) throws(ControlError) {
         do {
             let replica = try Replica(directory: folder.path, isCaseInsensitive: folder.info.isCaseInsensitive)
+            changedPackages = try replica.database.changedPackages()
             try look(replica.tree.openFolder(at: .root), .root, [], replica)
+            try lookAtReplaced(replica)
         } catch let error as ReplicaError {
             throw ControlError(folder.info.id.text, error)
         } catch {
@@ -34,7 +38,7 @@ package struct OnlyHere {
             guard let state = try replica.tree.observe(in: folder.raw, name) else { continue }
             let place = Place(parent: item, name: name)
             let row = try replica.database.synced(key: state.key).first { $0.place == place }
-            guard let row, try Self.isInCloud(state, row, in: folder.raw, name) else {
+            guard let row, try isInCloud(state, row, in: folder.raw, name) else {
                 note(path + [name])
                 continue
             }
@@ -44,13 +48,20 @@ package struct OnlyHere {
         }
     }
 
+    /// What programs wrote in packages after those were replaced, and nobody has put beside them yet.
+    private mutating func lookAtReplaced(_ replica: Replica) throws {
+        for staged in try replica.staging.replacedPackages() {
+            for written in try replica.staging.replacedPackage(staged)?.written ?? [] { note(written.path.names) }
+        }
+    }
+
     private mutating func note(_ path: [Name]) {
         if first == nil { first = path.map(\.description).joined(separator: "/") }
         count += 1
     }
 
     /// Whether an item is as it was agreed on, and its content has reached the cloud.
-    private static func isInCloud(
+    private func isInCloud(
         _ state: LocalState,
         _ row: SyncedItem,
         in folder: Int32,
@@ -61,7 +72,7 @@ package struct OnlyHere {
         case .folder: return state.kind == .folder
         case .symlink: return state.kind == .symlink
         case .file(let file) where file.isPackage:
-            guard state.kind == .folder, file.content != nil else { return false }
+            guard state.kind == .folder, file.content != nil, !changedPackages.contains(state.key) else { return false }
             let opened = try OwnedDescriptor(in: folder, name, flags: O_RDONLY | O_DIRECTORY)
             return local.describes(try PackageTree(folder: opened.raw, root: state).state)
         case .file(let file):

@@ -129,7 +129,8 @@ extension Filesystem {
             }
             return streamingHandle(request, node, file, dataless)
         }
-        try replica.tree.unsettled.settle(node.key, file.raw)
+        // One that loses its content is written down with what comes instead.
+        if flags & O_TRUNC == 0 { try replica.tree.unsettled.settle(node.key, file.raw) }
         let mayMap = flags & O_ACCMODE == O_RDWR
         let handle = Handle(node: node, descriptor: file, isWritable: true, mayMap: mayMap, thread: request.thread)
         if flags & O_TRUNC != 0 {
