@@ -20,13 +20,15 @@ import UbiquityModel
         _ place: LocalPlace,
         age: Int64 = 10,
         as known: LocalState? = nil,
-        dataless: Int = 0
+        dataless: Int = 0,
+        fingerprint: Int64 = 77
     ) -> LocalState {
         var state = known ?? device.newInode(.package)
         state.kind = .package
+        state.linkCount = 1
         state.size = 100
         state.facts = PackageFacts(
-            fingerprint: Timestamp(nanoseconds: 77),
+            fingerprint: Timestamp(nanoseconds: fingerprint),
             datalessElements: dataless,
             bytes: 50,
             localBytes: 50,
@@ -123,16 +125,39 @@ import UbiquityModel
         #expect(try look(at: [named]).sends.isEmpty)
         makePackage(named, age: 5, as: folder)
         let outcome = try look(at: [named])
-        let deleted = outcome.sends.filter { if case .delete? = $0.actions.first { true } else { false } }
-        #expect(Set(deleted.map(\.candidate.id)) == [old.id, child.id])
-        let new = outcome.pass.all.first { $0.found?.state.kind == .package }
-        #expect(new.map { $0.id != old.id } ?? false)
+        // Not before it can take their place in the cloud.
+        #expect(outcome.sends.isEmpty)
+        let new = try #require(outcome.pass.all.first { $0.found?.state.kind == .package })
+        #expect(new.id != old.id && outcome.transfers.map(\.id) == [new.id])
+        #expect(tracker.waitingForNews[new.id] == [.place(named)])
+        tracker.transferring = []
+        let pass = Pass(seenUpTo: 1)
+        try tracker.collect(.place(named), into: pass)
+        let uploaded = try #require(pass.candidates[new.id])
+        let state = try #require(uploaded.found).state
+        let content = try #require(ContentID(bytes: [UInt8](repeating: 7, count: 32)))
+        uploaded.read = ReadContent(manifest: Manifest(), content: content, state: state, chunks: [:])
+        #expect(Set(deletions(tracker.decide(pass).sends)) == [old.id, child.id])
+    }
+
+    @Test func `one that takes the folder's own name does not wait for itself`() throws {
+        let place = try place("D")
+        var folder = device.newInode(.folder)
+        folder.linkCount = 2
+        let old = try row(1, "D", .folder, folder)
+        makePackage(place, age: 5, as: folder)
+        let sends = try look(at: [place]).sends
+        #expect(deletions(sends) == [old.id])
+    }
+
+    private func deletions(_ sends: [PlannedSend]) -> [ItemID] {
+        sends.filter(\.isDeletion).map(\.candidate.id)
     }
 
     @Test func `what is moved into it leaves the cloud, when its content is here`() throws {
         let package = try place("D.rtfd")
         let state = makePackage(package)
-        _ = try row(1, "D.rtfd", content(), state)
+        let document = try row(1, "D.rtfd", content(), state)
         var file = device.newInode(.file)
         let moved = try row(2, "file", content(9, isPackage: false), file)
         let inner = try place("file", in: state.key)
@@ -148,6 +173,14 @@ import UbiquityModel
         #expect(device.fetched == [inner])
         file.placeholder = nil
         device.put(file, at: inner)
+        // The package has changed by that, and is sent first.
+        makePackage(package, as: state, fingerprint: 78)
+        let outcome = try look(at: [inner])
+        #expect(outcome.sends.isEmpty && outcome.transfers.map(\.id) == [document.id])
+        #expect(tracker.waitingForNews[document.id] == [.place(inner)])
+        // It is agreed on, with the file in it.
+        tracker.transferring = []
+        makePackage(package, as: state)
         let sends = try look(at: [inner]).sends
         #expect(sends.map(\.candidate.id) == [moved.id])
         #expect(sends.first?.actions == [.delete(base: moved.content.revision)])

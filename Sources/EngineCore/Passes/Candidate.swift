@@ -24,6 +24,8 @@ package final class Candidate {
     var leavesFor: LocalPlace?
     /// The same of what lies in that, too.
     var isLeaving = false
+    /// The package that it is a part of from now on, if that can be sent before it leaves the cloud.
+    var joins: LocalPlace?
     /// It goes on as another item of the cloud, and what was announced of it is to be taken back.
     var leavesAnnouncement = false
     /// What was read of its content.
@@ -122,4 +124,6 @@ package struct PlannedSend {
         self.actions = actions
         self.isAnnouncement = isAnnouncement
     }
+
+    package var isDeletion: Bool { actions.contains { if case .delete = $0 { true } else { false } } }
 }

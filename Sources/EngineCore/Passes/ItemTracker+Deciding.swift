@@ -92,7 +92,7 @@ extension ItemTracker {
             }
         }
         noteRulePlaces(pass)
-        return (sends, transfers)
+        return (awaitPackages(sends, pass), transfers)
     }
 
     func decision(_ candidate: Candidate) -> Decision {

@@ -93,9 +93,10 @@ extension ItemTracker {
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
                 continue
             }
-            try noteLeaving(row, candidate)
+            let package = try packageJoined(by: row, at: place, state)
+            try noteLeaving(row, candidate, package)
             candidate.leavesFor = place
-            if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
+            if row.content == .folder { try collectChildrenLeaving(row.id, package, work, into: pass) }
         }
         return isWhole
     }
@@ -175,15 +176,31 @@ extension ItemTracker {
         return isWhole
     }
 
-    private func collectChildrenLeaving(_ folder: ItemID, _ work: Work, into pass: Pass) throws {
+    private func collectChildrenLeaving(
+        _ folder: ItemID,
+        _ package: LocalPlace?,
+        _ work: Work,
+        into pass: Pass
+    ) throws {
         for row in try view.syncedChildren(of: folder) where try !hasGoneElsewhere(row) {
-            try noteLeaving(row, pass.candidate(row.id, work))
-            if row.content == .folder { try collectChildrenLeaving(row.id, work, into: pass) }
+            try noteLeaving(row, pass.candidate(row.id, work), package)
+            if row.content == .folder { try collectChildrenLeaving(row.id, package, work, into: pass) }
         }
     }
 
+    /// The package that the item has become, or a part of which. What else has the item's name by now needs that in the cloud, and waits for
+    /// no package.
+    private func packageJoined(by row: SyncedItem, at place: LocalPlace, _ state: LocalState) throws -> LocalPlace? {
+        let around = try view.package(around: place.folder)
+        guard let package = around ?? (state.kind == .package ? place : nil) else { return nil }
+        guard let folder = folderKey(of: row.place.parent) else { return package }
+        let own = LocalPlace(folder: folder, name: row.place.name)
+        return try own == place && around != nil || view.observe(own) == nil ? package : nil
+    }
+
     /// What this device has sent of it without an answer is here as well.
-    private func noteLeaving(_ row: SyncedItem, _ candidate: Candidate) throws {
+    private func noteLeaving(_ row: SyncedItem, _ candidate: Candidate, _ package: LocalPlace?) throws {
+        candidate.joins = package
         candidate.remote = try view.remote(row.id)
         candidate.synced = agreedRow(row, candidate.remote)
         candidate.deletionIsProven = true

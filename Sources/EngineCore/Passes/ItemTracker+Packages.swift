@@ -29,6 +29,32 @@ extension ItemTracker {
         return try collectLeaving(place, state, work, into: pass)
     }
 
+    /// What has become part of a package stays in the cloud until that is sent with it in it: to read and send that may take hours, and until
+    /// then others would have it among what is deleted only.
+    /// - Returns: what goes now.
+    func awaitPackages(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
+        guard sends.contains(where: { $0.candidate.joins != nil }) else { return sends }
+        let going = Set(sends.map(\.candidate.id))
+        var awaited: [LocalPlace: Candidate] = [:]
+        for candidate in pass.all
+        where candidate.verdict != .done && !candidate.isIgnored && !going.contains(candidate.id) {
+            guard let found = candidate.found, found.state.kind == .package else { continue }
+            awaited[found.place] = candidate
+        }
+        guard !awaited.isEmpty else { return sends }
+        return sends.filter { send in
+            guard send.isDeletion, let package = send.candidate.joins.flatMap({ awaited[$0] })
+            else { return true }
+            switch package.verdict {
+            // The work that both have goes on when that has ended; what leads here alone is told.
+            case .transferring: send.candidate.verdict = .later(.seconds(60))
+            case let verdict: send.candidate.verdict = verdict ?? .again
+            }
+            waitingForNews[package.item, default: []].formUnion(send.candidate.works)
+            return false
+        }
+    }
+
     /// How long a package has to stay as it is until it is whole in itself, if nobody has anything in it open.
     package func quietRest(of state: LocalState) -> Duration {
         guard let facts = state.facts else { return .zero }

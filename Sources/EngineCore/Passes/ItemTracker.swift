@@ -85,7 +85,7 @@ package final class ItemTracker<View: DeviceView> {
     /// Work that waits for a file to become whole.
     package var waitingForContent: [InodeKey: Set<Work>] = [:]
     /// Work that is parked until something becomes of an item, here or in the cloud.
-    var waitingForNews: [ItemID: Set<Work>] = [:]
+    package var waitingForNews: [ItemID: Set<Work>] = [:]
 
     package init(view: View) { self.view = view }
 

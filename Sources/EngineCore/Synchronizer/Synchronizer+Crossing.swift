@@ -61,7 +61,7 @@ extension Synchronizer {
     /// New folders whose names are those of deleted ones, which are not empty there before something of them is in the new ones. All of it is one
     /// commit, as far as that goes in one, or such a folder would keep the name between if this device never came back.
     private func noteNamedLater(_ sends: [PlannedSend]) {
-        let deleted = Set(sends.lazy.filter(isDeletion).map(\.candidate.id))
+        let deleted = Set(sends.lazy.filter(\.isDeletion).map(\.candidate.id))
         guard !deleted.isEmpty else { return }
         for send in sends {
             guard let holder = nameHolders[send.candidate.id], deleted.contains(holder) else { continue }

@@ -24,7 +24,7 @@ struct DeletionsAhead {
 /// Deletions that wait: for somebody's word, or for others that have to go first.
 extension Synchronizer {
     func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
-        let deletions = sends.filter(isDeletion)
+        let deletions = sends.filter(\.isDeletion)
         guard !deletions.isEmpty else { return sends }
         let ids = deletions.map(\.candidate.id).filter { !confirmedDeletions.contains($0) && !tidiesRepository($0) }
         guard !ids.isEmpty else { return sends }
@@ -207,9 +207,9 @@ extension Synchronizer {
     /// name, from which the cloud's word would then take it.
     /// - Returns: what is sent.
     func lasting(_ sends: [PlannedSend]) async -> [PlannedSend] {
-        let leaving = sends.filter { $0.candidate.leavesFor != nil && isDeletion($0) }
+        let leaving = sends.filter { $0.candidate.leavesFor != nil && $0.isDeletion }
         guard !leaving.isEmpty else { return sends }
-        for send in sends where send.candidate.isLeaving && isDeletion(send) {
+        for send in sends where send.candidate.isLeaving && send.isDeletion {
             tracker.leftItems.insert(send.candidate.id)
         }
         let places = leaving.compactMap(\.candidate.leavesFor)

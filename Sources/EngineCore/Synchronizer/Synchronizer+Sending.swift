@@ -65,7 +65,7 @@ extension Synchronizer {
         // Links whose new target waits for what becomes of the former one.
         var waiting: Set<InodeKey> = []
         for send in steppingAside(inOrder(admitted)) {
-            if isDeletion(send), let key = send.candidate.synced?.local?.key, waiting.contains(key) {
+            if send.isDeletion, let key = send.candidate.synced?.local?.key, waiting.contains(key) {
                 // It went over that one: it leaves the cloud when it is there as that. Else a power loss, which sets the rename back, takes it.
                 send.candidate.verdict = .later(.milliseconds(50))
                 continue
@@ -99,7 +99,7 @@ extension Synchronizer {
             return remotePath(of: send.candidate.id).names.count
         }
         let keyed = sends.enumerated().map {
-            (offset: $0.offset, depth: depth($0.element), isDeletion: isDeletion($0.element), send: $0.element)
+            (offset: $0.offset, depth: depth($0.element), isDeletion: $0.element.isDeletion, send: $0.element)
         }
         return keyed.sorted { left, right in
             if left.isDeletion != right.isDeletion { return right.isDeletion }
@@ -108,10 +108,6 @@ extension Synchronizer {
             }
             return left.offset < right.offset
         }.map(\.send)
-    }
-
-    func isDeletion(_ send: PlannedSend) -> Bool {
-        send.actions.contains { if case .delete = $0 { true } else { false } }
     }
 
     // MARK: Operations
