@@ -34,6 +34,11 @@ extension ItemTracker {
                 sends.append(PlannedSend(candidate: candidate, actions: [.move(place)]))
                 continue
             }
+            if let place = placeAfterRest(of: candidate) {
+                candidate.givesWay = true
+                sends.append(PlannedSend(candidate: candidate, actions: [.move(place)]))
+                continue
+            }
             if candidate.found != nil, candidate.remote?.isDeleted ?? false, leftItems.contains(candidate.id) {
                 // This device has deleted it in the cloud, and it is back here: it is new. That is remembered, should the disk not write this.
                 if let place = candidate.found?.place { pass.lookAlsoAt.insert(place) }

@@ -222,13 +222,17 @@ extension ItemTracker {
     /// The next name that is free, here and in the cloud.
     func secondPlace(for base: Name, in folder: InodeKey, _ parent: ItemID) -> LocalPlace? {
         for number in 2..<10_000 {
-            let name = base.numbered(number)
-            let place = LocalPlace(folder: folder, name: name)
-            let isTaken = (try? view.observe(place)) ?? nil != nil || (try? view.hasTwin(place)) ?? false
-            let there = Place(parent: parent, name: name)
-            let others = [try? view.remote(at: there), try? view.remote(like: there)]
-            if !isTaken, others.allSatisfy({ $0?.isEmpty ?? true }) { return place }
+            let place = LocalPlace(folder: folder, name: base.numbered(number))
+            if isFree(place, parent) { return place }
         }
         return nil
+    }
+
+    /// Here and in the cloud.
+    func isFree(_ place: LocalPlace, _ parent: ItemID) -> Bool {
+        let isTaken = (try? view.observe(place)) ?? nil != nil || (try? view.hasTwin(place)) ?? false
+        let there = Place(parent: parent, name: place.name)
+        let others = [try? view.remote(at: there), try? view.remote(like: there)]
+        return !isTaken && others.allSatisfy { $0?.isEmpty ?? true }
     }
 }

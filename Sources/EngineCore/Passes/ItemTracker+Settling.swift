@@ -134,6 +134,7 @@ extension ItemTracker {
         _ ended: inout [DeletionEntry]
     ) {
         guard verdict == .done || verdict == .sent else { return }
+        lookAfterRest(of: candidate, pass)
         if !absentSince.isEmpty { absentSince[candidate.item] = nil }
         if !contested.isEmpty { contested.remove(candidate.item) }
         view.settled(candidate.id, candidate.found?.state.key)

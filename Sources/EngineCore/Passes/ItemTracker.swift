@@ -38,6 +38,8 @@ package final class ItemTracker<View: DeviceView> {
     package var snapshots: Set<LocalPlace> = []
     /// Since when items are missing without a word from anybody.
     package var absentSince: [ItemID: Instant] = [:]
+    /// Items under the name between that the cloud has under it.
+    var restingSince: [ItemID: Resting] = [:]
 
     /// Files that were seen beside the database whose shared memory they are.
     var sharedMemory: Set<LocalPlace> = []
