@@ -61,6 +61,41 @@ package final class Candidate {
         package var content: LocalContent
         package var attributes: ItemAttributes
         package var timeWasSet: Bool
+
+        package init(
+            place: LocalPlace,
+            parent: ItemID,
+            state: LocalState,
+            content: LocalContent,
+            attributes: ItemAttributes,
+            timeWasSet: Bool
+        ) {
+            self.place = place
+            self.parent = parent
+            self.state = state
+            self.content = content
+            self.attributes = attributes
+            self.timeWasSet = timeWasSet
+        }
+
+        /// A placeholder of which nothing is compared.
+        init(
+            _ placeholder: Placeholder,
+            at place: LocalPlace,
+            in parent: ItemID,
+            _ state: LocalState,
+            _ attributes: ItemAttributes
+        ) {
+            let content = LocalContent.dataless(placeholder.revision, size: placeholder.size)
+            self.init(
+                place: place,
+                parent: parent,
+                state: state,
+                content: content,
+                attributes: attributes,
+                timeWasSet: false
+            )
+        }
     }
 
     package init(id: ItemID, works: Set<EngineCore.Work>) {

@@ -215,8 +215,9 @@ extension ItemTracker {
         guard try isElsewhere(row, than: place), let own = row.local.flatMap({ currentPlace(of: $0.key) }) else {
             return try isAgreed(rival, row) && isProvenDeletion(row)
         }
-        // There it may be no item.
-        return try view.package(around: own.folder) == nil && localOnlyReason(at: own) == nil
+        // Who has made room comes back to the name as soon as it is free. There it may be no item.
+        return try !TransitionalName.matches(own.name) && view.package(around: own.folder) == nil
+            && localOnlyReason(at: own) == nil
     }
 
     /// A file went elsewhere before its content had come, and that has not come, but what follows it has: the newest is what it has.
@@ -340,10 +341,10 @@ extension ItemTracker {
             candidate.adoptedAs = rival
             candidate.verdict = .done
         } else {
-            // What differs besides the content is compared once more, now as one item. What is ignored may have been found on the way to
-            // something else, and that is all that would be looked at again.
+            // What differs besides the content is compared once more, now as one item. It may have been found on the way to something else, and
+            // that is all that would be looked at again.
             candidate.verdict = .again
-            if candidate.isIgnored { pass.lookAlsoAt.insert(found.place) }
+            if !candidate.works.contains(.place(found.place)) { pass.lookAlsoAt.insert(found.place) }
         }
     }
 

@@ -74,7 +74,9 @@ extension ItemTracker {
         if let continued = pass.all.first(where: { $0.found?.state.key == folder && !$0.isIgnored }) {
             return continued.id
         }
-        return newItems[folder]
+        // What was sent as that item has come here from the cloud as another folder: what lies in this one is none of its items.
+        guard let item = newItems[folder], try view.synced(item)?.local?.key ?? folder == folder else { return nil }
+        return item
     }
 
     /// The item that this inode was, if it has moved here.

@@ -136,14 +136,7 @@ extension ItemTracker {
         } else {
             return false
         }
-        candidate.found = Candidate.Found(
-            place: place,
-            parent: row.place.parent,
-            state: state,
-            content: .dataless(placeholder.revision, size: placeholder.size),
-            attributes: row.attributes,
-            timeWasSet: false
-        )
+        candidate.found = Candidate.Found(placeholder, at: place, in: row.place.parent, state, row.attributes)
         return true
     }
 

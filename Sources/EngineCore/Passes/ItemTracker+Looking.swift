@@ -132,10 +132,10 @@ extension ItemTracker {
         if let row { try collectAbsent(row, work, into: pass) }
     }
 
-    /// One of the names of an inode goes on as the item, or what has taken the place of one: each other one is new.
+    /// One of the names of an inode goes on as the item, or what has taken the place of one: each other one is new, also if it is the last.
     private func isFound(_ item: ItemID, _ state: LocalState, elsewhereThan place: LocalPlace, _ pass: Pass) -> Bool {
-        guard state.hasOtherNames, let found = pass.candidates[item]?.found else { return false }
-        return found.place != place
+        guard let found = pass.candidates[item]?.found, found.place != place else { return false }
+        return state.hasOtherNames || hasLost(found.place, state.key)
     }
 
     /// What had come here from its row's place, which nobody looks at again, and has gone: removed or replaced before that was sent, or while
@@ -225,6 +225,8 @@ extension ItemTracker {
         // Of one that has just been thought of, nobody has heard.
         try found(id, place, parent, state, nil, remote: known == nil ? nil : try view.remote(id), work, into: pass)
         guard let candidate = pass.candidates[id] else { return }
+        // A program has moved it on while who has its name was looked for: there it has been looked at.
+        if let found = candidate.found, found.place != place { return }
         if case .waits(let unread) = ruling { return try wait(for: unread, candidate, into: pass) }
         candidate.rival = try there.first { !$0.isDeleted && !$0.isAnnounced && $0.id != id } ?? leftBehind(state)
         if candidate.remote == nil, let rival = candidate.rival, try view.synced(rival.id) == nil,
@@ -451,7 +453,17 @@ extension ItemTracker {
             candidate.verdict = .later(.milliseconds(200))
             return
         }
-        if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) { return }
+        if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) {
+            // What follows the content that is here can be had, whatever the item of the name waits for itself.
+            if state.linkCount == 1, candidate.found == nil, let placeholder = state.placeholder,
+                let next = successor(of: state), next.id != id
+            {
+                candidate.found = Candidate.Found(placeholder, at: place, in: parent, state, row.attributes)
+                candidate.applies = [.refer(next)]
+                candidate.verdict = nil
+            }
+            return
+        }
         if let placeholder = state.placeholder, !isAbsent(state.key),
             try isForeign(placeholder, state.key, at: place, id, row, candidate.remote)
         {

@@ -34,22 +34,19 @@ extension ItemTracker {
     /// - Returns: what goes now.
     func awaitPackages(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
         guard sends.contains(where: { $0.candidate.joins != nil }) else { return sends }
-        let going = Set(sends.map(\.candidate.id))
-        var awaited: [LocalPlace: Candidate] = [:]
-        for candidate in pass.all
-        where candidate.verdict != .done && !candidate.isIgnored && !going.contains(candidate.id) {
-            guard let found = candidate.found, found.state.kind == .package else { continue }
-            awaited[found.place] = candidate
+        // What has no verdict by now is sent in this pass, before what is deleted. Or it is to be moved here first, perhaps to what lies in it.
+        var awaited: [LocalPlace: (item: ItemID, verdict: Verdict)] = [:]
+        for candidate in pass.all where !candidate.isIgnored {
+            guard let found = candidate.found, found.state.kind == .package, let verdict = candidate.verdict,
+                verdict != .done
+            else { continue }
+            awaited[found.place] = (candidate.item, verdict)
         }
         guard !awaited.isEmpty else { return sends }
         return sends.filter { send in
-            guard send.isDeletion, let package = send.candidate.joins.flatMap({ awaited[$0] })
-            else { return true }
-            switch package.verdict {
-            // The work that both have goes on when that has ended; what leads here alone is told.
-            case .transferring: send.candidate.verdict = .later(.seconds(60))
-            case let verdict: send.candidate.verdict = verdict ?? .again
-            }
+            guard send.isDeletion, let package = send.candidate.joins.flatMap({ awaited[$0] }) else { return true }
+            // The work that both have goes on when a transfer has ended; what leads here alone is told.
+            send.candidate.verdict = package.verdict == .transferring ? .later(.seconds(60)) : package.verdict
             waitingForNews[package.item, default: []].formUnion(send.candidate.works)
             return false
         }

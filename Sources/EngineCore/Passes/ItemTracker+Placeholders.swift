@@ -18,7 +18,21 @@ extension ItemTracker {
         // A program has put it over the item, and what it was has gone on as something else, or has ended: no apply has left it.
         let isByProgram = moves[key] == place || aspects[place]?.contains(.entry) ?? false
         guard let row, isByProgram, !rows.contains(where: { $0.id == id }) else { return false }
-        return row.content.revision != placeholder.revision && remote?.content.revision != placeholder.revision
+        guard row.content.revision != placeholder.revision, remote?.content.revision != placeholder.revision else {
+            return false
+        }
+        // Others have deleted the item, and what a folder that was set back shows under its name is here under its own.
+        let isLeftover = remote?.isDeleted ?? false && rows.isEmpty && moves[key] != place
+        return try !(isLeftover && isHere(placeholder.revision))
+    }
+
+    /// The live item of that revision is where its row says.
+    private func isHere(_ revision: RevisionID) throws -> Bool {
+        guard let own = try view.remote(revision: revision), let row = try view.synced(own.id),
+            let key = row.local?.key,
+            let place = try localPlace(of: row)
+        else { return false }
+        return try view.observe(place)?.key == key
     }
 
     /// The item's placeholder went to another name, where its content is still wanted: until that is here, the item keeps its row,

@@ -107,7 +107,9 @@ extension Synchronizer {
                 wake([rival] + (try device.remoteChildren(of: rival).prefix(Self.wokenChildren).map(\.id)))
             }
             candidate.verdict = .again
-        } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other) {
+        } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other),
+            !waits(other)
+        {
             // That is sent in this very pass. If it waits for this one's name in turn, one of them takes another name on the way.
             crossings[candidate.id, default: 0] += 1
             crossings[rival, default: 0] += 1
@@ -246,6 +248,14 @@ extension Synchronizer {
             let known = candidate.agreed?.place ?? candidate.remote?.place
         else { return false }
         return place != known
+    }
+
+    /// It is not sent in this pass: a program is writing to it, say. (Not because it was refused its own name just before.)
+    private func waits(_ candidate: Candidate) -> Bool {
+        switch candidate.verdict {
+        case .later, .transferring: crossings[candidate.id] == nil
+        case .done, .sent, .again, .next, .failed, .parked, nil: false
+        }
     }
 
     private func noteUncrossed(_ item: ItemID) {

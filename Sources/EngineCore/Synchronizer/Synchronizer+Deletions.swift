@@ -262,7 +262,10 @@ extension Synchronizer {
             return try tracker.wasDeletedWhileCreated(child) || tracker.isOwnAnnouncement(child)
                 || tracker.placeLeftFor(byNew: child) != nil
         }
-        if let key = row.local?.key, let place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
+        let former = tracker.folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
+        if let key = row.local?.key, var place = tracker.currentPlace(of: key), try device.observe(place)?.key == key {
+            // By a further name it is there without having moved.
+            if let former, try device.observe(former)?.key == key { place = former }
             // What has become a part of a package, or stays here, is deleted there and not moved: what others have changed is not.
             if try device.package(around: place.folder) != nil || tracker.localOnlyReason(at: place) != nil {
                 return tracker.isAgreed(child, row)
@@ -285,7 +288,6 @@ extension Synchronizer {
         // Others have changed it since: it stays, and the folder with it.
         guard tracker.isAgreed(child, row) else { return false }
         // Moved, unanswered, and removed there: what has its former name goes on as well.
-        let former = tracker.folderKey(of: row.place.parent).map { LocalPlace(folder: $0, name: row.place.name) }
         for place in Set([try tracker.localPlace(of: row), former].compactMap(\.self)) {
             guard let state = try device.observe(place), try !isOthers(place, than: child.id, state) else { continue }
             // It is where it was, or was removed there and made anew: that goes on as this item, and goes to where others have moved it.

@@ -28,6 +28,10 @@ extension Synchronizer {
             await moveAside(unheardOf, place, target, occupant, pass)
             return
         }
+        if let (row, to) = renamedMeanwhile(occupant, place, target, pass) {
+            await follow(row, to, place, target, occupant, pass)
+            return
+        }
         guard leaving(occupant, place, target) != nil || isAbandoned(occupant, with: found) else {
             // Then there is room the next time.
             if await !withdrawAnnounced(occupant, place, target, pass) { lookAtStranger(occupant, place, pass) }
@@ -46,7 +50,9 @@ extension Synchronizer {
     /// here yet.
     func clear(_ place: LocalPlace, of target: Place, _ pass: Pass) async {
         guard let occupant = (try? device.observe(place)) ?? nil else { return }
-        if let row = leaving(occupant, place, target) {
+        if let (row, to) = renamedMeanwhile(occupant, place, target, pass) {
+            await follow(row, to, place, target, occupant, pass)
+        } else if let row = leaving(occupant, place, target) {
             _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
         } else if await withdrawAnnounced(occupant, place, target, pass) {
             return
@@ -163,6 +169,44 @@ extension Synchronizer {
         }
     }
 
+    /// What goes on as the item of the name waits for a content that is not here, perhaps for weeks. Others have given that item another name,
+    /// and this one to what is to come: for that nothing has to be known of the content.
+    private func renamedMeanwhile(
+        _ occupant: LocalState,
+        _ place: LocalPlace,
+        _ target: Place,
+        _ pass: Pass
+    ) -> (row: SyncedItem, to: Place)? {
+        guard occupant.isDataless, let row = (try? tracker.rows(at: place, in: target.parent, occupant))?.first,
+            row.content.kind == .file, let key = row.local?.key, key != occupant.key,
+            pass.candidates[row.id]?.found == nil, !tracker.refusedMoves.contains(row.id),
+            let remote = (try? device.remote(row.id)) ?? nil, !remote.isDeleted, remote.place != target,
+            !TransitionalName.matches(remote.place.name)
+        else { return nil }
+        // Nor have others moved here what its inode was.
+        let others = (try? device.synced(key: occupant.key)) ?? []
+        let isTheirs = others.contains { ((try? device.remote($0.id)) ?? nil)?.place == target }
+        return isTheirs ? nil : (row, remote.place)
+    }
+
+    private func follow(
+        _ row: SyncedItem,
+        _ to: Place,
+        _ place: LocalPlace,
+        _ target: Place,
+        _ occupant: LocalState,
+        _ pass: Pass
+    ) async {
+        if let folder = localFolder(of: to.parent, pass),
+            (try? device.observe(LocalPlace(folder: folder, name: to.name))) == .some(nil)
+        {
+            _ = await moveOutOfTheWay(row, place, occupant, to: folder, to.parent, pass, as: to.name)
+        } else {
+            // A second name, until that one is free.
+            await moveAside(row, place, target, occupant, pass)
+        }
+    }
+
     /// Others have deleted the folder, after they had taken out of it what is to get its name: that has to get out here as well.
     private func isAbandoned(_ occupant: LocalState, with found: Candidate.Found) -> Bool {
         guard occupant.kind == .folder, tracker.lies(found.place.folder, in: occupant.key),
@@ -178,9 +222,10 @@ extension Synchronizer {
         _ known: LocalState,
         to folder: InodeKey,
         _ parent: ItemID,
-        _ pass: Pass
+        _ pass: Pass,
+        as name: Name? = nil
     ) async -> (place: LocalPlace, state: LocalState)? {
-        guard let name = TransitionalName.of(row.id), let path = device.path(of: from) else { return nil }
+        guard let name = name ?? TransitionalName.of(row.id), let path = device.path(of: from) else { return nil }
         let mutation = Mutation.move(
             fromParent: from.folder,
             fromName: from.name,
