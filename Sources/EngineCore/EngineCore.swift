@@ -96,6 +96,8 @@ package struct EngineCore: Sendable {
     private static var mostWaiting: Int { 100_000 }
     /// However many wait for it.
     private static var wantedDelay: Duration { .milliseconds(200) }
+    /// A connection that lasts so long is one.
+    private static var provenTime: Duration { .seconds(5) }
     /// So often in a row work is examined again at once; after that it is something that lasts.
     private static var repeatLimit: Int { 8 }
 
@@ -104,6 +106,8 @@ package struct EngineCore: Sendable {
     /// What the user wants, which may be known before the start.
     private var isSwitchedOff = false
     private var attempts = 0
+    /// When all was caught up with; `nil` while there is no connection.
+    private var liveSince: Instant?
     /// When the connection was lost, or the last attempt failed.
     private var lostAt = Instant.start
     private var queue = WorkQueue<Work>()
@@ -200,6 +204,9 @@ package struct EngineCore: Sendable {
             }
         case .connectionLost(let jitter):
             guard connection != .off, connection != .refused else { break }
+            // A server that takes a session and then no commit is no better than one that is not reached.
+            if let since = liveSince, now - since >= Self.provenTime { attempts = 0 }
+            liveSince = nil
             connection = .waiting(until: now + reconnectDelay(jitter: jitter))
             lostAt = now
             attempts += 1
@@ -214,7 +221,7 @@ package struct EngineCore: Sendable {
         case .caughtUp:
             guard connection == .listing else { break }
             connection = .live
-            attempts = 0
+            liveSince = now
             retryFailuresNow(at: now)
         case .changed(let place, let isOpen):
             changed(place, isOpen: isOpen, at: now)

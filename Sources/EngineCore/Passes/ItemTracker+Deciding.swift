@@ -344,7 +344,7 @@ extension ItemTracker {
             // What differs besides the content is compared once more, now as one item. It may have been found on the way to something else, and
             // that is all that would be looked at again.
             candidate.verdict = .again
-            if !candidate.works.contains(.place(found.place)) { pass.lookAlsoAt.insert(found.place) }
+            pass.lookAlsoAt.insert(found.place)
         }
     }
 

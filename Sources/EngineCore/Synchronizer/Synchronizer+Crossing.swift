@@ -150,8 +150,13 @@ extension Synchronizer {
             // Who has made room comes back to the name as soon as it is free.
             try !isBetween(row, pass)
         else { return nil }
+        if let other = pass.candidates[rival], other.found?.place == candidate.found?.place { return nil }
+        // Until it is closed, or quiet, or free, nothing of it is told.
+        if let key = row.local?.key, device.hasWriter(key) { return .milliseconds(500) }
+        if let path = try tracker.localPlace(of: row).flatMap({ device.path(of: $0) }), !device.mayRead(path) {
+            return .milliseconds(500)
+        }
         if let other = pass.candidates[rival] {
-            guard other.found?.place != candidate.found?.place else { return nil }
             switch other.verdict {
             case .parked, .failed: return nil
             case .later(let delay):
@@ -161,11 +166,6 @@ extension Synchronizer {
             case .transferring: return .milliseconds(500)
             case .done, .sent, .again, .next, nil: break
             }
-        }
-        // Until it is closed, or quiet, or free, nothing of it is told.
-        if let key = row.local?.key, device.hasWriter(key) { return .milliseconds(500) }
-        if let path = try tracker.localPlace(of: row).flatMap({ device.path(of: $0) }), !device.mayRead(path) {
-            return .milliseconds(500)
         }
         let attempts = crossings[candidate.id, default: 0] + 1
         crossings[candidate.id] = attempts

@@ -22,8 +22,9 @@ extension Synchronizer {
             tellWhatIsNowhere(pass)
             lookIntoSuccessors(pass)
             for candidate in decided.transfers { beginTransfer(candidate) }
-            try await send(lasting(decided.sends), pass)
+            let unsent = try await trySending(decided.sends, pass)
             await apply(pass)
+            if let unsent { throw unsent }
             try await record(pass)
             lookAtUnrecorded()
             if isCloudRestored { device.connectionFailed(RestoredCloud()) }
@@ -55,6 +56,19 @@ extension Synchronizer {
         // Whose turn it was may have had no use for it.
         admitTransfers()
         hurryWhatFailed(pass, works, verdicts)
+    }
+
+    /// What others have done does not depend on what this device could send.
+    /// - Returns: why the connection is none.
+    private func trySending(_ sends: [PlannedSend], _ pass: Pass) async throws -> (any Error)? {
+        do { try await send(lasting(sends), pass) } catch {
+            guard device.isOfConnection(error) else { throw error }
+            for send in sends where send.candidate.verdict == nil && send.candidate.applies.isEmpty {
+                send.candidate.verdict = .failed
+            }
+            return error
+        }
+        return nil
     }
 
     /// Nothing waits for it, but somebody may look for it: a server was restored, and the file has gone from the disk as well.

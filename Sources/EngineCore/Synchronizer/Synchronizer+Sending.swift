@@ -65,6 +65,10 @@ extension Synchronizer {
         // Links whose new target waits for what becomes of the former one.
         var waiting: Set<InodeKey> = []
         for send in steppingAside(inOrder(admitted)) {
+            guard goesOn else {
+                if send.candidate.verdict == nil { send.candidate.verdict = .again }
+                continue
+            }
             if send.isDeletion, let key = send.candidate.synced?.local?.key, waiting.contains(key) {
                 // It went over that one: it leaves the cloud when it is there as that. Else a power loss, which sets the rename back, takes it.
                 send.candidate.verdict = .later(.milliseconds(50))
@@ -87,8 +91,15 @@ extension Synchronizer {
             operations += prepared.operations.count
             bytes += size
         }
+        guard goesOn else {
+            for prepared in batch where prepared.candidate.verdict == nil { prepared.candidate.verdict = .again }
+            return
+        }
         if !batch.isEmpty { try await commit(batch, pass) }
     }
+
+    /// Who ends this, or wants no traffic, waits for one commit, and not for all of a pass.
+    private var goesOn: Bool { !isStopping && core.connection == .live }
 
     /// Folders before what lies in them; deletions last, and there the other way round.
     private func inOrder(_ sends: [PlannedSend]) -> [PlannedSend] {
