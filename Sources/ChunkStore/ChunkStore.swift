@@ -20,6 +20,8 @@ package protocol ChunkStore: Sendable {
     func hasRecord(in pack: UInt64, endingAt end: UInt64) -> Bool
     /// The size of a pack in bytes; `nil` if it is not there, or may still be added to. Blocks on the disk.
     func size(ofClosed pack: UInt64) async throws(ChunkStoreError) -> UInt64?
+    /// What its disk has room for, in bytes; `nil` if it does not say.
+    func freeBytes() async -> Int64?
     /// Removes a pack that nothing leads to, which is not being added to. Does nothing if it is not there.
     func remove(_ pack: UInt64) async throws(ChunkStoreError)
     /// Finishes what was asked for; nothing more may be asked for then.
@@ -32,9 +34,9 @@ package protocol ChunkReader {
     /// - Parameters:
     ///   - room: exactly as many bytes as `ChunkStore.dataCount(at:)` says.
     ///   - examining: whether the data is compared with its check, which costs more than reading it. Without that only what is no such
-    ///     record at all counts as damaged.
-    /// - Returns: whether the record is not the one asked for, or does not match its own check: the disk has damaged it. The room then
-    ///   has what is there.
+    ///     record at all, or cannot be read, counts as damaged.
+    /// - Returns: whether the record is not the one asked for, does not match its own check, or cannot be read: the disk has damaged it.
+    ///   The room then has what is there, or zeros.
     func read(
         _ chunk: ChunkRequest,
         into room: UnsafeMutableRawBufferPointer,

@@ -106,12 +106,62 @@ import UbiquityModel
         #expect(try await house.round(after: .zero) == start.after(Self.day))
         #expect(try await house.round(after: .hours(2)) == start.after(Self.day))
         #expect(try await house.round(after: .hours(22)) == start.after(Self.day + Self.day))
-        // The clock is wrong, or nobody was there: an hour to notice it.
-        let late = try await house.round(after: .days(500))
-        #expect(late == house.now.after(.hours(1)))
+        // The clock is wrong, or nobody was there: ages grow by two days an hour.
+        for pause in [Duration.days(6), .hours(1), .hours(1)] {
+            #expect(try await house.round(after: pause) == house.now.after(.hours(1)))
+        }
         #expect(try await house.round(after: .hours(1)) == house.now.after(Self.day))
-        // It was wrong, and is right again.
-        #expect(try await house.round(after: .zero - .days(500)) == house.now.after(Self.day))
+        // It was wrong, and is right again, which is believed after a day.
+        for pause in [Duration.zero - .days(6), Self.day, Self.day] {
+            #expect(try await house.round(after: pause) == house.now.after(Self.day))
+        }
+        let counted = try await house.catalog.setting("housekeeping-counted")
+        #expect(counted == "\(house.now.nanoseconds)")
+        try await house.close()
+    }
+
+    @Test func `a clock that leaps by decades is caught up with in some days`() async throws {
+        let folder = try ServerFolder()
+        var house = try House(folder.path, now: Timestamp(seconds: 1_000, nanoseconds: 0))
+        try await house.round(after: .zero)
+        #expect(try await house.round(after: .days(20_000)) == house.now.after(.hours(1)))
+        var steps = 1
+        while steps < 300, try await house.round(after: .hours(1)) == house.now.after(.hours(1)) { steps += 1 }
+        #expect(steps == 200)
+        #expect(try await house.round(after: Self.day) == house.now.after(Self.day))
+        try await house.close()
+    }
+
+    @Test func `a clock that is a year ahead for some hours makes nothing a year older`() async throws {
+        let folder = try ServerFolder()
+        let server = try await RunningServer(data: folder.path)
+        let client = try await server.join("laptop")
+        let container = try await client.createContainer(.documents, layout: .drive, isCaseInsensitive: false)
+        let saved = try PreparedFile(randomBytes(1_000, seed: 1), container)
+        let item = try await create(saved, "a", client)
+        let current = try PreparedFile(randomBytes(1_000, seed: 2), container)
+        try await edit(current, item, base: saved.revision, client)
+        let deleted = try PreparedFile(randomBytes(1_000, seed: 3), container)
+        let gone = try await create(deleted, "b", client)
+        let delete = ItemOperation(id: .random(), item: gone, action: .delete(base: deleted.revision))
+        try await commit(delete, deleted, client)
+        let owner = scope(client.credentials)
+        await client.shutdown()
+        try await server.stop()
+
+        var house = try House(folder.path, now: Clock.now())
+        let catalog = house.catalog
+        func known() async throws -> [Bool] {
+            try await catalog.wholeness([(item, saved.revision), (gone, deleted.revision)], owner).map(\.isKnown)
+        }
+        try await house.round(after: .zero)
+        for pause in [.days(365), .hours(1), .hours(1), Duration.zero - .days(365), Self.day, Self.day] {
+            try await house.round(after: pause)
+            #expect(try await known() == [true, true])
+        }
+        // What is old by days that there were goes as ever.
+        for _ in 0..<35 { try await house.round(after: Self.day) }
+        #expect(try await known() == [true, false])
         try await house.close()
     }
 

@@ -311,6 +311,31 @@ import UbiquityModel
         }
     }
 
+    @Test func `a chunk that the disk does not give back is damaged too, and missing from then on`() async throws {
+        try await withServer { server, client, container in
+            let file = try PreparedFile(randomBytes(600_000), container)
+            let operations = [try file.create("a")]
+            _ = try await client.commit(.documents, operations: operations, frames: file.frames, clock: noClock)
+            let packs = server.data + "/packs"
+            let pack = "\(packs)/\(try #require(try Files.names(in: packs).first { $0.hasSuffix(".pack") }))"
+            // Where a process begins there is no memory: EIO.
+            try Files.remove(pack)
+            try FileManager.default.createSymbolicLink(atPath: pack, withDestinationPath: "/proc/self/mem")
+            let ids = file.frames.map(\.chunk)
+            #expect(try await client.missing(.documents, chunks: ids).isEmpty)
+            let key = try #require(ContainerKey(bytes: container.key))
+            for examine in [false, true] {
+                let received = Received()
+                try await client.fetch(.documents, chunks: ids, examine: examine) { received.add($0) }
+                #expect(received.frames.map(\.chunk) == ids)
+                for frame in received.frames {
+                    #expect(throws: ChunkError.corrupted(frame.chunk)) { try frame.decoded(key: key) }
+                }
+            }
+            #expect(try await client.missing(.documents, chunks: ids) == ids)
+        }
+    }
+
     @Test func `a deleted file is listed with its path and comes back`() async throws {
         try await withServer { _, client, container in
             let file = try PreparedFile(randomBytes(1_000), container)

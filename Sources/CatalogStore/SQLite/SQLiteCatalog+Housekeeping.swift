@@ -22,9 +22,13 @@ extension SQLiteCatalog {
             var chunks = 0
             let items = try db.itemsWithSavedVersions(after: after)
             for position in items {
-                if chunks > Self.chunksPerTransaction { return page }
                 let saved = try db.savedVersions(of: position)
                 for revision in rules.discarded(among: saved, now: now) {
+                    if chunks > Self.chunksPerTransaction {
+                        // The next step goes on with the rest of this item: what was discarded is no saved version any more.
+                        page.next = page.next ?? after ?? ItemPosition.beginning
+                        return page
+                    }
                     chunks += try db.discard(revision, container: position.container, now: now)
                     page.discarded += 1
                 }
@@ -45,7 +49,6 @@ extension SQLiteCatalog {
             var chunks = 0
             let tombstones = try db.tombstones(in: time, after: after)
             for (item, position) in tombstones {
-                if chunks > Self.chunksPerTransaction { return page }
                 let sql = """
                     SELECT id FROM \(ItemRows.revisionsOfItem) WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind)
                     """
@@ -53,9 +56,13 @@ extension SQLiteCatalog {
                     try $0.identifier(0)
                 }
                 for revision in kept {
+                    if chunks > Self.chunksPerTransaction {
+                        page.next = page.next ?? after ?? TombstonePosition.beginning
+                        return page
+                    }
                     chunks += try db.discard(revision, container: position.container, now: now)
+                    page.discarded += 1
                 }
-                page.discarded += kept.count
                 page.next = position
             }
             if tombstones.count < HousekeepingSizes.items { page.next = nil }
@@ -83,6 +90,19 @@ extension SQLiteCatalog {
         return page
     }
 
+    package func notAfter(_ now: Timestamp) async throws(CatalogError) {
+        // The longest that any chunk is offered.
+        let offered = now.after(ChunkCollection.uploadLifetime)
+        try await write { db in
+            for (sql, time) in [
+                ("UPDATE packs SET emptied = ? WHERE emptied > ?", now),
+                ("UPDATE candidates SET offered = ? WHERE offered > ?", offered),
+            ] {
+                try db.run(sql, [.integer(time.nanoseconds), .integer(time.nanoseconds)] as [SQLValue])
+            }
+        }
+    }
+
     /// Commits wait for the end of it. One version may have more.
     private static let chunksPerTransaction = 2_000
 
@@ -101,6 +121,18 @@ extension SQLiteCatalog {
             next = last
         }
     }
+}
+
+extension ItemPosition {
+    /// Before all items: containers are counted from 1.
+    fileprivate static let beginning = ItemPosition(container: 0, item: .root)
+}
+
+extension TombstonePosition {
+    fileprivate static let beginning = TombstonePosition(
+        container: 0,
+        deleted: DeletedPosition(deleted: Timestamp(nanoseconds: .min), position: 0)
+    )
 }
 
 extension Database {

@@ -3,7 +3,7 @@ internal import GRDB
 internal import SQLiteRows
 package import UbiquityModel
 
-extension SQLiteCatalog: PackCatalog {
+extension SQLiteCatalog: HousekeptCatalog {
     package func discardContainers(removedBefore until: Timestamp) async throws(CatalogError) -> Bool {
         try await write { db in
             let sql = "SELECT number FROM containers WHERE removed < ? ORDER BY number LIMIT 1"
@@ -18,30 +18,44 @@ extension SQLiteCatalog: PackCatalog {
     }
 
     package func thinnedPacks(now: Timestamp) async throws(CatalogError) -> [PackUse] {
-        let packs = try await read { db in try db.thinnedPacks() }
-        guard !packs.isEmpty else { return [] }
-        return try await write { db in
-            try packs.map { pack in
-                var pack = pack
-                pack.emptied = pack.liveBytes > 0 ? nil : pack.emptied ?? now
-                try db.run(
-                    "UPDATE packs SET emptied = ? WHERE number = ?",
-                    [
-                        pack.emptied.map { .integer($0.nanoseconds) } ?? .null,
-                        .integer(Int64(bitPattern: pack.pack)),
-                    ]
-                )
-                return pack
-            }
+        let noted = try await read { db in try db.thinnedPacks() }
+        let packs = noted.map { pack in
+            var pack = pack
+            pack.emptied = pack.liveBytes > 0 ? nil : pack.emptied ?? now
+            return pack
         }
+        let changed = zip(noted, packs).filter { $0.emptied != $1.emptied }.map { _, pack in pack }
+        guard !changed.isEmpty else { return packs }
+        do throws(CatalogError) {
+            try await write { db in
+                for pack in changed {
+                    try db.run(
+                        "UPDATE packs SET emptied = ? WHERE number = ?",
+                        [
+                            pack.emptied.map { .integer($0.nanoseconds) } ?? .null,
+                            .integer(Int64(bitPattern: pack.pack)),
+                        ]
+                    )
+                }
+            }
+        } catch {
+            // Those whose time has come make room when they go; the others' time begins when there is some.
+            guard error == .noSpace else { throw error }
+        }
+        return packs
     }
 
     package func chunks(in pack: UInt64) async throws(CatalogError) -> [PackedChunk] {
+        try await chunks(in: [pack])
+    }
+
+    package func chunks(in packs: [UInt64]) async throws(CatalogError) -> [PackedChunk] {
         try await read { db in
             let sql = """
-                SELECT length, compressed, pack, start, record, container, id FROM chunks WHERE pack = ? ORDER BY start
+                SELECT length, compressed, pack, start, record, container, id FROM chunks
+                WHERE pack IN (\(packs.map { _ in "?" }.joined(separator: ", "))) ORDER BY pack, start
                 """
-            return try db.rows(sql, [.integer(Int64(bitPattern: pack))]) { row in
+            return try db.rows(sql, packs.map { SQLValue.integer(Int64(bitPattern: $0)) }) { row in
                 guard let chunk = try row.optionalDigest(6) as ChunkID? else { throw row.damaged(6) }
                 return PackedChunk(container: row.integer(5), record: try ChunkRecord(chunk, row))
             }

@@ -101,6 +101,11 @@ package final class FolderChunkStore: ChunkStore {
         }
     }
 
+    package func freeBytes() async -> Int64? {
+        let folder = folder
+        return try? await read { _ throws(ChunkStoreError) in folder.freeBytes() }
+    }
+
     package func remove(_ pack: UInt64) async throws(ChunkStoreError) {
         let folder = folder
         try await read { _ throws(ChunkStoreError) in

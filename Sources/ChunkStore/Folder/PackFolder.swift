@@ -109,6 +109,14 @@ final class PackFolder: Sendable {
         try directory.synchronize()
     }
 
+    /// What the disk has room for, in bytes.
+    func freeBytes() -> Int64? {
+        var status = statvfs()
+        guard fstatvfs(directory.descriptor, &status) == 0 else { return nil }
+        let (bytes, isOver) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return isOver ? .max : Int64(clamping: bytes)
+    }
+
     /// A new, empty and durable pack.
     func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
         let (next, isOver) = state.withLock { $0.ends.keys.max() ?? 0 }.addingReportingOverflow(1)
@@ -144,6 +152,8 @@ final class PackFolder: Sendable {
         let file = try open(number, forWriting: false)
         // Closing a file is a system call: the one that has to go is released outside of the lock.
         let evicted = state.withLock { state -> OpenFile? in
+            // It may have been removed meanwhile, and listed here would hold its room on the disk; or another reader has opened it too.
+            guard state.ends[number] != nil, !state.open.contains(where: { $0.number == number }) else { return nil }
             state.open.append((number, file))
             return state.open.count > Self.openLimit ? state.open.removeFirst().file : nil
         }

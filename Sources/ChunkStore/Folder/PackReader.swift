@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Synchronization
 
 /// Reads records, each straight to where its data is wanted.
@@ -18,9 +19,15 @@ struct PackReader: ChunkReader {
         let file = try folder.reading(chunk.location.pack)
         return try withUnsafeTemporaryAllocation(byteCount: PackRecord.headerBytes, alignment: 8) {
             header throws(ChunkStoreError) in
-            guard try file.read(into: header, room, at: chunk.location.offset) == wanted else {
-                throw .missing(pack: chunk.location.pack)
+            let count: Int
+            do throws(ChunkStoreError) { count = try file.read(into: header, room, at: chunk.location.offset) } catch {
+                guard case .failed(_, errno: EIO) = error else { throw error }
+                // What the room had before may be somebody else's.
+                room.initializeMemory(as: UInt8.self, repeating: 0)
+                damaged.note(chunk, true)
+                return true
             }
+            guard count == wanted else { throw .missing(pack: chunk.location.pack) }
             let header = UnsafeRawBufferPointer(header)
             if examining {
                 let isDamaged = !PackRecord.isValid(header, data: UnsafeRawBufferPointer(room))
@@ -33,8 +40,8 @@ struct PackReader: ChunkReader {
     }
 }
 
-/// Records that the disk gave back as something else when they were last examined, until the store is opened again: whoever has such a chunk
-/// is to bring it anew, and nobody is to give it up because it is here.
+/// Records that the disk gave back as something else, or not at all, when they were last examined, until the store is opened again: whoever
+/// has such a chunk is to bring it anew, and nobody is to give it up because it is here.
 final class DamagedRecords: Sendable {
     private struct End: Hashable {
         var pack: UInt64

@@ -296,6 +296,80 @@ import UbiquityModel
         #expect(try await catalog.thinnedPacks(now: later) == [])
     }
 
+    @Test(arguments: [false, true])
+    func `a file with long versions is discarded in steps that begin with it again`(isDeleted: Bool) async throws {
+        let test = try await TestCatalog(.sqlite)
+        func long(_ number: Int) -> TestFile {
+            var file = TestFile()
+            file.parts = (0..<1_500).map { "\(number) \($0)" }
+            return file
+        }
+        let first = long(0)
+        _ = try await test.commit([try first.create("a")], chunks: first.records)
+        var last = first
+        for number in 1...5 {
+            let next = long(number)
+            let edit = next.edit(first.item, base: last.revision, edited: 10 + Int64(number))
+            #expect(try await test.commit([edit], chunks: next.records).outcomes.first?.item != nil)
+            last = next
+        }
+        var discarded: [Int] = []
+        if isDeleted {
+            let delete = first.operation(.delete(base: last.revision))
+            #expect(try await test.commit([delete]).outcomes.first?.item?.isDeleted == true)
+            var position: TombstonePosition?
+            repeat {
+                let all = time(0)..<time(2_000)
+                let page = try await test.catalog.discardDeleted(in: all, after: position, now: time(2_000))
+                discarded.append(page.discarded)
+                position = page.next
+            } while position != nil
+        } else {
+            var position: ItemPosition?
+            repeat {
+                let page = try await test.catalog.discardVersions(Self.all, after: position, now: time(2_000))
+                discarded.append(page.discarded)
+                position = page.next
+            } while position != nil
+        }
+        #expect(discarded == (isDeleted ? [2, 2, 2] : [2, 2, 1]))
+        #expect(try await collect(test, now: 2_000 + Self.day) == 1_500 * (isDeleted ? 6 : 5))
+    }
+
+    @Test func `what was noted while the clock was ahead counts from now on when it is right again`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let catalog = try #require(test.catalog as? SQLiteCatalog)
+        let (year, now) = (365 * Self.day, 100 * Self.day)
+        let lost = TestFile("lost")
+        try await catalog.addChunks(lost.records, renewed: [], test.scope, now: time(10))
+        #expect(try await collect(test, now: 10 + Self.upload + Self.day) == 1)
+        #expect(try await catalog.thinnedPacks(now: time(year)).map(\.emptied) == [time(year)])
+        let late = TestFile("late").records.map { record in
+            var record = record
+            record.pack = 2
+            return record
+        }
+        try await catalog.addChunks(late, renewed: [], test.scope, now: time(year))
+        try await catalog.notAfter(time(now))
+        #expect(try await catalog.thinnedPacks(now: time(now + 5)).map(\.emptied) == [time(now)])
+        #expect(try await missing("late", now: now + Self.upload - 1, in: test) == [])
+        #expect(try await missing("late", now: now + Self.upload, in: test) == [0])
+    }
+
+    @Test func `what lies in several packs is told by pack and place`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let catalog = try #require(test.catalog as? SQLiteCatalog)
+        let places: [(pack: UInt64, offset: UInt64)] = [(3, 16), (1, 500), (1, 16), (2, 16)]
+        let records = zip(TestFile("a", "b", "c", "d").records, places).map { record, place in
+            var record = record
+            (record.pack, record.offset) = place
+            return record
+        }
+        try await catalog.addChunks(records, renewed: [], test.scope, now: time(10))
+        let found = try await catalog.chunks(in: [3, 1]).map(\.record)
+        #expect(found == [records[2], records[1], records[0]])
+    }
+
     @Test func `chunks that two devices have sent at once leave a pack with something that nothing leads to`()
         async throws
     {

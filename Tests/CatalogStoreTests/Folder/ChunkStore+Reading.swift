@@ -12,7 +12,8 @@ extension FolderChunkStore {
         try await read { [self] reader throws(ChunkStoreError) in
             var result = [ReadChunk]()
             for chunk in chunks {
-                var data = [UInt8](repeating: 0, count: try dataCount(at: chunk.location))
+                // As memory is that had something else before.
+                var data = [UInt8](repeating: 0xEE, count: try dataCount(at: chunk.location))
                 var failure: ChunkStoreError?
                 let isDamaged = data.withUnsafeMutableBytes { room in
                     do throws(ChunkStoreError) {

@@ -204,6 +204,59 @@ import UbiquityModel
         #expect(ends.allSatisfy { store.hasRecord(in: 1, endingAt: $0) })
     }
 
+    @Test func `what the disk does not give back at all is damaged, and nothing else comes in its place`() async throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        let chunks = try (0..<2).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        let locations = try await store.store(chunks)
+        let ends = locations.map { $0.offset + UInt64($0.length) }
+        // At the beginning of a process there is no memory: EIO.
+        let pack = folder.path + "/0000000000000001.pack"
+        try Files.remove(pack)
+        try #require(symlink("/proc/self/mem", pack) == 0)
+        #expect(Files.readFailure(pack, at: Int(locations[0].offset)) == EIO)
+        #expect(ends.allSatisfy { store.hasRecord(in: 1, endingAt: $0) })
+        for examining in [false, true] {
+            let read = try await store.read(requests([chunks[0]], [locations[0]]), examining: examining)
+            #expect(read.map(\.isDamaged) == [true])
+            #expect(read.allSatisfy { $0.data.allSatisfy { $0 == 0 } })
+            // Of the other one nobody knows.
+            #expect(ends.map { store.hasRecord(in: 1, endingAt: $0) } == [false, true])
+        }
+        await store.close()
+    }
+
+    @Test func `a removed pack that many have read at once is not held open`() async throws {
+        let folder = try TemporaryFolder()
+        // Each in a pack of its own.
+        let store = try FolderChunkStore(folder: folder.path, packLimit: 1)
+        let chunks = try (0..<40).map { try stored("\($0)", seed: UInt64($0 + 1)) }
+        for chunk in chunks {
+            let wanted = requests([chunk], try await store.store([chunk]))
+            // Only a pack that is not added to any more is removed.
+            _ = try await store.store([try stored("next")])
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<8 { group.addTask { _ = try? await store.read(wanted, examining: true) } }
+                group.addTask { try? await store.remove(wanted[0].location.pack) }
+            }
+            #expect(!store.hasPack(wanted[0].location.pack))
+        }
+        try eventually("no removed pack is open") {
+            let open = try Files.names(in: "/proc/self/fd").compactMap { try? Files.target(of: "/proc/self/fd/\($0)") }
+            return !open.contains { $0.hasPrefix(folder.path) && $0.hasSuffix(" (deleted)") }
+        }
+        await store.close()
+    }
+
+    @Test func `a store tells what its disk has room for`() async throws {
+        let folder = try TemporaryFolder()
+        let store = try FolderChunkStore(folder: folder.path)
+        let free = try #require(await store.freeBytes())
+        #expect(free > 0)
+        await store.close()
+    }
+
     @Test func `a pack of the first format version is read, repaired, and not added to`() async throws {
         let folder = try TemporaryFolder()
         let chunks = try (0..<2).map { try stored("\($0)", seed: UInt64($0 + 1)) }
