@@ -34,7 +34,7 @@ extension CloudClient {
         _ head: CommitHead,
         _ bases: [ItemID: KnownManifest]
     ) -> [UInt8]? {
-        guard !bases.isEmpty, takesDifferences else { return nil }
+        guard !bases.isEmpty, takesDifferences, frames.count <= CloudLimits.chunksPerCommit else { return nil }
         let wires = operations.map { operation in
             bases[operation.item].map { WireOperation(operation, base: $0.content, $0.manifest) }
                 ?? WireOperation(operation)
@@ -57,10 +57,13 @@ extension CloudClient {
         _ head: CommitHead,
         limit: Int
     ) async throws(CloudError) -> CommitAnswer {
-        let message = WireCommitRequest(operations.map { WireOperation($0) }, frames, head)
-        // A batch that cannot even be encoded is too long as well.
-        if let body = try? message.body, body.count <= limit {
-            return try await send(body, for: operations.count, to: container, isLarge: !frames.isEmpty)
+        // Of tiny chunks more than one request may have are still few bytes.
+        if frames.count <= CloudLimits.chunksPerCommit {
+            let message = WireCommitRequest(operations.map { WireOperation($0) }, frames, head)
+            // A batch that cannot even be encoded is too long as well.
+            if let body = try? message.body, body.count <= limit {
+                return try await send(body, for: operations.count, to: container, isLarge: !frames.isEmpty)
+            }
         }
         try await upload(container, frames: frames)
         var parts = CommitParts(client: self, container: container, head: head, limit: limit)

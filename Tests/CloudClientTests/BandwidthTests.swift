@@ -41,6 +41,31 @@ import UbiquityModel
         #expect(limit.wait(at: .milliseconds(traffic.asked)) == .milliseconds(traffic.wait))
     }
 
+    @Test func `each waits for what came before it, and whoever comes again is the last`() {
+        var limit = RateLimit(rate: 1000)
+        let waits = [
+            limit.reserve(1000, at: .zero), limit.reserve(500, at: .zero), limit.reserve(1000, at: .milliseconds(10)),
+            // The first has gone out, and goes on.
+            limit.reserve(1000, at: .milliseconds(20)),
+        ]
+        #expect(waits == [.zero, .milliseconds(950), .milliseconds(1440), .milliseconds(2430)])
+    }
+
+    @Test func `what travels without waiting takes its time from those that come after it`() {
+        var limit = RateLimit(rate: 1000)
+        limit.note(1000, at: .zero)
+        let first = limit.reserve(1000, at: .zero)
+        limit.note(500, at: .zero)
+        let second = limit.reserve(1000, at: .zero)
+        #expect([first, second] == [.milliseconds(950), .milliseconds(2450)])
+    }
+
+    @Test func `without a limit nobody has to take a place`() {
+        var limit = RateLimit(rate: nil)
+        let waits = [limit.reserve(1 << 30, at: .zero), limit.reserve(1, at: .zero)]
+        #expect(waits == [.zero, .zero])
+    }
+
     @Test func `without its limit nothing waits`() {
         var limit = RateLimit(rate: 1000)
         limit.note(1_000_000, at: .zero)
@@ -85,6 +110,21 @@ import UbiquityModel
                     group.addTask {
                         try await client.fetch(.documents, chunks: [frame.chunk], examine: false) { _ in }
                     }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test func `many that send over a slow link take turns, and none is given up`() async throws {
+        let frame = try frame(1, bytes: 64 * 1024)
+        // Each sends a quarter of a second's bytes at a time, and eight of them take turns: whole, the last would wait for seven seconds.
+        let limits = Transport.TimeLimits(connect: .seconds(60), idle: .seconds(4))
+        try await withClient(limits: limits, answer: { _ in .message([]) }) { client, _ in
+            client.bandwidth.set(BandwidthLimits(up: 64 * 1024))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<8 {
+                    group.addTask { try await client.upload(.documents, frames: [frame]) }
                 }
                 try await group.waitForAll()
             }

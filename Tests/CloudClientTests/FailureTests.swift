@@ -32,8 +32,8 @@ import UbiquityModel
     }
 
     @Test(arguments: [
-        (503, "offline"), (502, "offline"), (401, "unauthorized"), (404, "notFound"), (507, "serverFull"),
-        (418, "rejected"),
+        (503, "offline"), (502, "offline"), (401, "wrongServer"), (407, "wrongServer"), (404, "notFound"),
+        (507, "serverFull"), (418, "rejected"),
     ])
     func `so is one by something else on the way`(status: Int, kind: String) async throws {
         let error = try await withClient(answer: { _ in .text("<html>", status: status) }) { client, _ in

@@ -229,6 +229,33 @@ import UbiquityModel
         #expect(received.withLock { $0.map(\.count) } == [2, 1])
     }
 
+    @Test(arguments: [(0, [CloudRoute.Verb.commit]), (1, [.upload, .commit])])
+    func `chunks that are more than a commit may have go before it`(more: Int, verbs: [CloudRoute.Verb]) async throws {
+        let received = Mutex<[StubServer.Request]>([])
+        let frames = [ChunkFrame](repeating: try frame(1, bytes: 1), count: CloudLimits.chunksPerCommit + more)
+        let operation = ItemOperation(id: .random(), item: .random(), action: .delete(base: nil))
+        let answer = try await withClient(answer: { request in
+            received.withLock { $0.append(request) }
+            guard request.path == CloudRoute.path(.documents, .commit) else { return .message([]) }
+            var answer = WireCommitResponse()
+            answer.outcomes = [WireOutcome(.notEmpty)]
+            return StubServer.Answer(answer)
+        }) { client, _ in
+            try await client.commit(
+                .documents,
+                operations: [operation],
+                frames: frames,
+                clock: Timestamp(nanoseconds: 1)
+            )
+        }
+        #expect(answer.outcomes == [.notEmpty])
+        let requests = received.withLock { $0 }
+        #expect(requests.map(\.path) == verbs.map { CloudRoute.path(.documents, $0) })
+        let commit = try WireCommitRequest(body: try #require(requests.last).body)
+        #expect(commit.chunks.count == (more > 0 ? 0 : frames.count))
+        #expect(commit.operations.count == 1)
+    }
+
     @Test func `signing out twice is as good as once`() async throws {
         let paths = Mutex<[String]>([])
         try await withClient(answer: { request in

@@ -10,10 +10,6 @@ final class BandwidthHandler: ChannelDuplexHandler {
     typealias OutboundIn = NIOAny
     typealias OutboundOut = NIOAny
 
-    /// Of one read below a limit: with as much at a time as without, many connections would have to wait for each other for so long that
-    /// each looked dead.
-    private static let smallRead = 16 * 1024
-
     private let limiter: BandwidthLimiter
     /// Without a limit, as the connection was made.
     private let usualReads: any RecvByteBufferAllocator
@@ -29,7 +25,8 @@ final class BandwidthHandler: ChannelDuplexHandler {
         guard reading == nil else { return }
         if readsLittle != limiter.isLimited {
             readsLittle.toggle()
-            let reads = readsLittle ? FixedSizeRecvByteBufferAllocator(capacity: Self.smallRead) : usualReads
+            let reads =
+                readsLittle ? FixedSizeRecvByteBufferAllocator(capacity: BandwidthLimiter.smallPiece) : usualReads
             // On the channel's own thread: it counts for this read, unless the channel is closed.
             context.channel.setOption(.recvAllocator, value: reads).whenComplete { _ in }
         }

@@ -19,6 +19,10 @@ package struct BandwidthLimits: Sendable, Hashable {
 package final class BandwidthLimiter: Sendable {
     enum Direction { case up, down }
 
+    /// Of what travels at a time below a limit, in bytes: with as much as without, many connections would have to wait for each other for
+    /// so long that each looked dead.
+    static let smallPiece = 16 * 1024
+
     private struct State {
         var up = RateLimit(rate: nil)
         var down = RateLimit(rate: nil)
@@ -50,6 +54,19 @@ package final class BandwidthLimiter: Sendable {
             switch direction {
             case .up: state.up.wait(at: now)
             case .down: state.down.wait(at: now)
+            }
+        }
+    }
+
+    /// So many bytes take their place in the order of arrival: whoever comes later waits behind them.
+    /// - Returns: how long they have to wait for it.
+    func reserve(_ bytes: Int, _ direction: Direction) -> Duration {
+        guard isLimited else { return .zero }
+        let now = began.duration(to: .now)
+        return state.withLock { state in
+            switch direction {
+            case .up: state.up.reserve(bytes, at: now)
+            case .down: state.down.reserve(bytes, at: now)
             }
         }
     }

@@ -21,6 +21,14 @@ struct RateLimit: Sendable, Hashable {
     /// How long the next bytes have to wait.
     func wait(at now: Duration) -> Duration { max(.zero, busyUntil - now - Self.burst) }
 
+    /// So many bytes take their place, behind all that have one already.
+    /// - Returns: how long they have to wait for it.
+    mutating func reserve(_ bytes: Int, at now: Duration) -> Duration {
+        let wait = wait(at: now)
+        note(bytes, at: now)
+        return wait
+    }
+
     /// So many bytes travel now.
     mutating func note(_ bytes: Int, at now: Duration) {
         guard let rate, rate > 0, bytes > 0 else { return }

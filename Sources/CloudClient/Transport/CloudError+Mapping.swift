@@ -94,8 +94,12 @@ extension CloudError {
     /// The server's answer is a failure.
     /// - Parameter failure: its body; `nil` if that is none of ours, as a proxy's.
     init(status: Int, failure: WireFailure?, server: String) {
-        guard let failure, let code = FailureCode(rawValue: failure.code) else {
-            self.init(status: status, message: failure?.message, code: failure?.code, server: server)
+        guard let failure else {
+            self.init(foreign: status, server: server)
+            return
+        }
+        guard let code = FailureCode(rawValue: failure.code) else {
+            self.init(status: status, message: failure.message, code: failure.code, server: server)
             return
         }
         let message = failure.message.isEmpty ? "the server answered \(code.rawValue)" : failure.message
@@ -110,6 +114,15 @@ extension CloudError {
         case .badRequest, .wrongCode, .usedCode, .expiredCode, .containerExists, .readOnly, .notEmbedded, .tooLarge,
             .unknownBase:
             self = .rejected(code: code.rawValue, message: message)
+        }
+    }
+
+    /// A failure that says nothing in our words.
+    private init(foreign status: Int, server: String) {
+        switch status {
+        // Our server says it in its own words. What wants a sign-in without them is on the way, and may be gone the next time.
+        case 401, 407: self = .wrongServer("\(server) answered with status \(status): something else answers there")
+        default: self.init(status: status, message: nil, code: nil, server: server)
         }
     }
 

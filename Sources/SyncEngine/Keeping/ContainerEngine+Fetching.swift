@@ -17,6 +17,8 @@ extension ContainerEngine {
     private static let diskPause = Duration.seconds(600)
     /// Room that this program makes is often made piece by piece.
     private static let roomPause = Duration.seconds(2)
+    /// A connection on which nothing moves, or none for a moment, tells nobody when it is well again.
+    private static let passingPause = Duration.seconds(30)
 
     func isKept(_ remote: RemoteItem) -> Bool { keeping.rules.isGreedy || isPinned(remote) }
 
@@ -209,6 +211,12 @@ extension ContainerEngine {
         if !error.isPassing {
             let shown = name?.description ?? ""
             logger.info("a content is not fetched", metadata: ["name": "\(shown)", "why": "\(error)"])
+        }
+        switch error {
+        case .cloud(.offline), .cloud(.stalled), .cloud(.wrongServer):
+            // The feed may outlive what ended this, and then nobody else looks again.
+            if !Task.isCancelled { searchLater(after: Self.passingPause) }
+        case .cloud, .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: break
         }
         return !error.concernsAll
     }

@@ -304,7 +304,11 @@ extension EngineView: EngineDevice {
     }
 
     private func noteAnswered(_ position: LogPosition) {
-        engine?.assumeIsolated { $0.answeredPosition = position }
+        engine?.assumeIsolated { engine in
+            engine.answeredPosition = position
+            // What kept a pass from committing is over.
+            engine.problems[.root] = nil
+        }
     }
 
     /// Manifests shorter than this travel whole.

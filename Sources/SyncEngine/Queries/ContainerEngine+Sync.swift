@@ -245,8 +245,11 @@ extension ContainerEngine {
     func dropConnection(_ error: CloudError) {
         switch error {
         case .offline, .stalled, .revoked, .unauthorized, .wrongServer: reconnect(after: error)
-        case .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .malformed, .cancelled:
+        case .notFound, .rejected, .serverFull, .quotaExceeded, .tooNew, .malformed:
+            // Until a commit is answered.
             problems[.root] = ItemProblem(path: "", reason: "\(error)")
+        // Somebody has called it off, who knows it.
+        case .cancelled: break
         }
     }
 }

@@ -280,20 +280,40 @@ struct Downloader: Sendable {
         let missing = Mutex(entries)
         var tries = Tries()
         var examine = false
+        // What the cloud has said of the chunks that it lacks.
+        var absence: FillError?
         while true {
             let wanted = missing.withLock { $0 }
             do {
-                return try await fetchOnce(wanted, into: destination, token: token, examine: examine) { chunks in
+                try await fetchOnce(wanted, into: destination, token: token, examine: examine) { chunks in
                     missing.withLock { $0.removeAll { chunks.contains($0.chunk) } }
                     written()
                 }
+                break
             } catch {
                 // A server that restarts in the middle of a long fetch is as good as at its beginning.
                 if missing.withLock({ $0.count }) < wanted.count { tries = Tries() }
+                if absence == nil, let lost = await lost(of: missing.withLock({ $0 }), after: error) {
+                    absence = error
+                    missing.withLock { $0.removeAll { lost.contains($0.chunk) } }
+                    continue
+                }
                 try await tries.pause(after: error)
                 if case .corrupted = error { examine = true }
             }
         }
+        if let absence { throw absence }
+    }
+
+    /// One chunk that the cloud lacks denies all that are asked for with it: which it is, so that the others come.
+    /// - Returns: `nil` if it is not that, or asking for the others would be of no use.
+    private func lost(of entries: [ChunkIndex.Entry], after error: FillError) async -> Set<ChunkID>? {
+        guard case .cloud(.notFound) = error else { return nil }
+        let chunks = entries.map(\.chunk)
+        let wanted = Set(chunks)
+        guard wanted.count > 1, let answer = try? await cloud.missing(container, chunks: chunks) else { return nil }
+        let lost = Set(answer)
+        return lost.isEmpty || lost == wanted ? nil : lost
     }
 
     /// Whether the device of that name was removed from the account. Throws while the server is not reached.

@@ -53,7 +53,7 @@ enum FillError: Error {
     /// Other contents would not come either, now.
     var concernsAll: Bool {
         switch self {
-        case .cloud(.offline), .cloud(.stalled), .cloud(.cancelled), .system(.noSpace): true
+        case .cloud(.offline), .cloud(.stalled), .cloud(.cancelled), .cloud(.wrongServer), .system(.noSpace): true
         case .cloud, .system, .corrupted, .gone, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: false
         }
     }
