@@ -204,11 +204,33 @@ import UbiquityModel
             effects = core.handle(.passEnded([work: .failed]), at: now)
             #expect(effects.contains(.setTimer(now + .milliseconds(500))))
             _ = core.handle(.connectionLost(jitter: 0), at: now)
+            _ = core.handle(.connectionWanted, at: now)
             now = now + .milliseconds(400)
             _ = core.handle(.timer, at: now)
             _ = core.handle(.connected, at: now)
             effects = core.handle(.caughtUp, at: now)
         }
+    }
+
+    /// It was connected to three times a second, each time with the same commit.
+    @Test func `a server that takes a session and no commit is asked more and more seldom, until a connection lasts`() {
+        var core = liveCore()
+        var now = later
+        func pauseAfterLoss() -> Duration? {
+            _ = core.handle(.connectionLost(jitter: 1), at: now)
+            guard case .waiting(let moment) = core.connection else { return nil }
+            let pause = moment - now
+            now = moment
+            _ = core.handle(.timer, at: now)
+            _ = core.handle(.connected, at: now)
+            _ = core.handle(.caughtUp, at: now)
+            return pause
+        }
+        let pauses = (0..<9).map { _ in pauseAfterLoss() }
+        #expect(pauses.prefix(3) == [.milliseconds(200), .milliseconds(400), .milliseconds(800)])
+        #expect(pauses.last == .seconds(30))
+        now = now + .seconds(5)
+        #expect(pauseAfterLoss() == .milliseconds(200))
     }
 
     /// It did when all that had been sent lately was looked through for each.

@@ -64,7 +64,7 @@ import Testing
     }
 
     /// Each failed before what the comment at it says was mended.
-    @Test(arguments: Story.all + Story.alone)
+    @Test(arguments: Story.all + Story.alone + Story.waiting)
     func `a story that once went wrong goes right`(_ story: Story) {
         let settings = SimSettings(faults: story.faults, moreFaults: story.moreFaults, isStrict: true)
         #expect(Simulation.run(seed: story.seed, settings: settings, only: story.steps).failure == nil)

@@ -112,7 +112,7 @@ extension ItemTracker {
         if let owner = try movedItem(
             state,
             to: place,
-            nameIsTaken: row.map { $0.content.kind == kind(of: state) } ?? false
+            nameIsTaken: row.map { try $0.content.kind == kind(of: state) && !isReplaced($0, by: state) } ?? false
         ), !isFound(owner.id, state, elsewhereThan: place, pass) {
             try found(owner.id, place, parent, state, owner, work, into: pass)
             if let row, row.id != owner.id { try collectAbsent(row, work, into: pass) }
@@ -130,6 +130,12 @@ extension ItemTracker {
         // What is here first: what was here may lie in it now.
         try collectNew(place, parent, state, work, into: pass)
         if let row { try collectAbsent(row, work, into: pass) }
+    }
+
+    /// Others have deleted the item, and what has its name here has no content that could be its next: it goes on as what it was.
+    private func isReplaced(_ row: SyncedItem, by state: LocalState) throws -> Bool {
+        guard let placeholder = state.placeholder, placeholder.revision != row.content.revision else { return false }
+        return try view.remote(row.id)?.isDeleted ?? false
     }
 
     /// One of the names of an inode goes on as the item, or what has taken the place of one: each other one is new, also if it is the last.

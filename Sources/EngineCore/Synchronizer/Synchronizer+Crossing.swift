@@ -250,12 +250,11 @@ extension Synchronizer {
         return place != known
     }
 
-    /// It is not sent in this pass: a program is writing to it, say. (Not because it was refused its own name just before.)
+    /// It is not sent in this pass: a program is writing to it, say. (Not because it was refused its own name just before. What is being read
+    /// may have to be read again when this one has been, and so on.)
     private func waits(_ candidate: Candidate) -> Bool {
-        switch candidate.verdict {
-        case .later, .transferring: crossings[candidate.id] == nil
-        case .done, .sent, .again, .next, .failed, .parked, nil: false
-        }
+        guard case .later? = candidate.verdict else { return false }
+        return crossings[candidate.id] == nil
     }
 
     private func noteUncrossed(_ item: ItemID) {

@@ -1,0 +1,151 @@
+import Simulation
+
+extension Story {
+    /// What waited for each other, or for what never comes: found by random worlds, and told by those who have followed them.
+    static let waiting: [Story] = [
+        // An item got the name between, and its author, set back to an earlier state, knew nothing of the one that was to follow.
+        Story(
+            seed: 3_000_000_606_654,
+            steps: [0, 1, 6, 8, 10, 18, 19, 23, 24, 25, 26, 29, 31, 32, 35, 37, 38, 40, 41, 42, 48, 49, 108, 109, 110],
+            moreFaults: [.cases, .hardLinks, .population]
+        ),
+        Story(
+            seed: 2_000_000_606_319,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 27, 29, 30, 31,
+                34, 36, 37, 38, 39, 40, 42, 43, 44, 45, 47, 48, 49, 50, 51, 57, 60, 61, 62, 63,
+            ],
+            moreFaults: [.hardLinks, .noSync, .races]
+        ),
+        Story(
+            seed: 2_000_000_175_313,
+            steps: [
+                1, 2, 3, 6, 7, 10, 12, 13, 15, 17, 18, 19, 20, 22, 23, 24, 26, 28, 30, 31, 32, 33, 34, 35, 37, 39, 41,
+                43, 44, 45, 46, 47, 49, 50, 51, 52, 63, 64, 66, 69, 71, 74, 75, 78, 79, 80, 81, 82,
+            ],
+            moreFaults: [.links, .packages, .races]
+        ),
+        Story(
+            seed: 2_000_000_238_410,
+            steps: [
+                0, 1, 8, 9, 10, 11, 12, 14, 17, 23, 30, 32, 33, 34, 38, 42, 44, 46, 48, 49, 50, 53, 58, 59, 68, 70, 71,
+                72, 73, 78,
+            ],
+            moreFaults: [.hardLinks, .packages]
+        ),
+        Story(
+            seed: 3_000_000_541_575,
+            steps: [
+                1, 2, 4, 7, 9, 10, 13, 14, 17, 22, 23, 26, 34, 39, 41, 42, 43, 47, 48, 49, 52, 53, 118, 120, 121, 130,
+                131, 133, 137, 138, 139, 140, 141, 142, 143,
+            ],
+            moreFaults: [.hardLinks, .packages]
+        ),
+        // A file lost one of its two names to a new file that goes on as the item: it was taken for that item under the other.
+        Story(
+            seed: 5_000_000_129_678,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17, 18, 22, 23, 25, 28, 29, 30, 32, 33, 34, 35, 37, 38,
+                42, 43, 44, 45, 46, 47,
+            ],
+            moreFaults: [.claims, .hardLinks, .lateWords, .races]
+        ),
+        Story(
+            seed: 2_000_000_692_409,
+            steps: [
+                0, 5, 9, 10, 11, 12, 13, 20, 21, 24, 30, 31, 33, 34, 35, 36, 37, 39, 41, 42, 43, 45, 47, 49, 51, 53, 62,
+                66, 67,
+            ],
+            moreFaults: [.hardLinks]
+        ),
+        // The deletion of a folder waited for what others had moved into it, and that for the folder: it was there by a further name as well.
+        Story(
+            seed: 2_000_000_185_171,
+            steps: [1, 5, 6, 8, 9, 10, 11, 13, 16, 18, 19, 20, 25, 27, 30, 31, 42, 43],
+            moreFaults: [.hardLinks, .serverBackups]
+        ),
+        // What lay in a replaced package was taken for the children of the item as which its folder had been sent before.
+        Story(
+            seed: 97_147_077_105_084,
+            steps: [
+                1, 3, 11, 12, 13, 14, 16, 18, 21, 22, 23, 24, 27, 28, 30, 31, 33, 34, 35, 38, 39, 41, 42, 43, 45, 47,
+                48, 49, 51, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 64, 66, 67, 68, 70, 82, 83, 84,
+            ],
+            moreFaults: [.claims, .packages, .population]
+        ),
+        Story(
+            seed: 3_000_000_017_135,
+            steps: [
+                0, 1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
+                30, 31, 33, 34, 99, 101, 102, 103, 108, 109, 110, 111, 113, 115,
+            ],
+            moreFaults: [.packages, .races]
+        ),
+        // A placeholder and what had made room for it waited for each other.
+        Story(
+            seed: 2_000_000_755_797,
+            steps: [2, 10, 11, 14, 17, 18, 19, 21, 22, 23, 25, 26, 30, 31, 35, 39, 40, 42, 67, 68, 69],
+            moreFaults: [.links]
+        ),
+        // A placeholder of what nobody brings was in the way of another item for ever, though others had given its own another name.
+        Story(
+            seed: 1_300_000_017_494,
+            steps: [
+                0, 1, 3, 4, 5, 10, 11, 12, 13, 14, 16, 20, 23, 24, 25, 34, 35, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46,
+                47, 49, 50, 51, 53, 55, 58, 60, 62, 63, 66, 67, 70, 71, 72, 73,
+            ],
+            moreFaults: [.claims, .hardLinks, .races, .serverBackups]
+        ),
+        // While it was looked for who has a file's name, a program moved the file on: it got a second name there.
+        Story(
+            seed: 5_000_000_633_474,
+            steps: [0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15],
+            moreFaults: [.alone, .cases, .hardLinks, .lateWords, .links, .races]
+        ),
+        // A folder that was set back showed a placeholder under the name of an item that others had deleted: it waited for what never comes.
+        Story(
+            seed: 3_000_000_043_166,
+            steps: [3, 5, 6, 7, 10, 11, 14, 34, 35, 36, 38, 39, 40],
+            moreFaults: [.serverBackups]
+        ),
+        // What took the name of a file that is still being written got a second one after a second.
+        Story(
+            seed: 7_000_000_010_159,
+            steps: [0, 1, 4, 8, 9, 10, 11, 13, 14, 23, 24, 25, 26, 28, 29, 30, 31, 34, 35, 39, 40, 42, 48, 51],
+            moreFaults: [.alone, .links, .races]
+        ),
+        // A folder was found to be the cloud's on the way to a file in it, and its mode was never compared.
+        Story(
+            seed: 7_000_000_030_722,
+            steps: [
+                0, 8, 14, 15, 18, 22, 23, 24, 25, 26, 27, 37, 44, 45, 46, 47, 48, 50, 51, 56, 57, 65, 69, 70, 72, 74,
+                75, 76,
+            ],
+            moreFaults: [.races]
+        ),
+        // What was moved into a package waited for the package, and that for the folder in which it was to be: which had been moved into it.
+        Story(
+            seed: 7_000_000_134_309,
+            steps: [
+                0, 2, 3, 4, 6, 8, 9, 10, 12, 14, 15, 16, 18, 21, 22, 23, 24, 25, 28, 29, 31, 32, 34, 36, 37, 38, 47, 48,
+                49, 61,
+            ],
+            moreFaults: [.databases, .packages, .races]
+        ),
+        // What took the name of a file that a claim keeps from being sent got a second one.
+        Story(
+            seed: 8_000_000_001_032,
+            steps: [0, 1, 2, 3, 15, 19, 21, 25, 26, 27, 32, 33, 34, 36],
+            moreFaults: [.alone, .claims, .lateWords, .population]
+        ),
+        // Two packages took each other's names, and each was read again whenever the other had been.
+        Story(
+            seed: 8_000_000_129_983,
+            steps: [
+                1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 24, 25, 27, 28, 29, 30, 31, 32,
+                33, 35, 36, 37, 38, 40, 41, 46, 47, 48, 49, 52, 53, 54, 55, 56, 59, 63, 65, 66, 70, 74, 75, 78, 80,
+            ],
+            moreFaults: [.links, .packages]
+        ),
+    ]
+}
