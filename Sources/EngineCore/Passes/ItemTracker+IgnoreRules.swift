@@ -83,7 +83,7 @@ extension ItemTracker {
     }
 
     /// The cloud's file with rules for a folder, if it is not here: where names come only when somebody asks for them, or a moment before it
-    /// comes. What is only announced rules nothing yet.
+    /// comes. What is only announced rules nothing yet; nor does one that this device has sent without an answer, and has moved on.
     private func comingFile(of folder: InodeKey) throws -> ItemID? {
         guard !ignoring.withoutCloudFile.contains(folder), let item = try knownItem(of: folder) else { return nil }
         let there = try view.remote(at: Place(parent: item, name: IgnoreRules.name))
@@ -91,7 +91,9 @@ extension ItemTracker {
             if ignoring.withoutCloudFile.count > 100_000 { ignoring.withoutCloudFile = [] }
             ignoring.withoutCloudFile.insert(folder)
         }
-        return try there.first { try !$0.isDeleted && !$0.isAnnounced && view.synced($0.id) == nil }?.id
+        return try there.first { item in
+            try !item.isDeleted && !item.isAnnounced && view.synced(item.id) == nil && newPlace(of: item.id) == nil
+        }?.id
     }
 
     // MARK: What they say

@@ -271,7 +271,7 @@ extension ItemTracker {
     }
 
     /// Where an item is that has its id, and no row yet.
-    private func newPlace(of item: ItemID) throws -> LocalPlace? {
+    func newPlace(of item: ItemID) throws -> LocalPlace? {
         // In a package it is none any more, nor where nothing is sent from.
         guard let place = try inodePlace(ofNew: item), try view.package(around: place.folder) == nil,
             localOnlyReason(at: place) == nil
