@@ -214,6 +214,7 @@ package actor ContainerEngine {
             }
             synchronizer.heldDeletions = try replica.database.held()
             synchronizer.confirmedDeletions = try replica.database.confirmed()
+            tracker.imported = try replica.database.imported()
             synchronizer.load(changedPackages: try replica.database.changedPackages())
             tracker.sending = try replica.database.sending()
             tracker.sentLinks = try replica.database.sentLinks()
@@ -226,6 +227,15 @@ package actor ContainerEngine {
         handle(.started)
         Task { await self.referToAgreedRevisions() }
         Task { await self.keepFormerlyReplaced() }
+    }
+
+    /// All that others had done when this device heard of it is done here as well: what they delete from now on goes.
+    private func forgetImported() {
+        guard !tracker.imported.isEmpty else { return }
+        do { try replica.database.setImported(false, Array(tracker.imported)) } catch {
+            logger.warning("what was imported stays marked", metadata: ["why": "\(error)"])
+        }
+        tracker.imported = []
     }
 
     /// Of inodes that were never synced, or are another item's by now.
@@ -345,6 +355,7 @@ package actor ContainerEngine {
         case .runPass(let works):
             Task { await self.runPass(works) }
         case .settled:
+            forgetImported()
             let waiters = settledWaiters.values
             settledWaiters = [:]
             for waiter in waiters { waiter.resume() }

@@ -270,6 +270,34 @@ extension MountTests {
             }
         }
 
+        @Test func `what is imported where it was before stays, though others have deleted it meanwhile`() async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try Files.makeFolder(a.path("folder"))
+                for name in ["equal.txt", "here.txt", "gone.txt", "folder/inner.txt"] { try a.write(name, to: name) }
+                try a.sync()
+                try b.sync()
+                try b.succeed("download", b.path("here.txt"))
+                try b.down()
+                try a.shell("rm -r equal.txt here.txt gone.txt folder")
+                try a.sync()
+                try Files.makeFolder(b.path("folder"))
+                for name in ["equal.txt", "here.txt", "folder/inner.txt"] { try b.write(name, to: name) }
+                try b.succeed("up", b.mountPoint, "--import")
+                try b.sync()
+                try a.sync()
+                for device in [a, b] {
+                    for name in ["equal.txt", "here.txt", "folder/inner.txt"] { try device.waitForText(name, in: name) }
+                    #expect(try device.names().sorted() == ["equal.txt", "folder", "here.txt"], "on \(device.name)")
+                }
+                // From now on a deletion is one.
+                try a.shell("rm equal.txt")
+                try a.sync()
+                try b.waitForAbsence(of: "equal.txt")
+            }
+        }
+
         @Test func `up of a full folder imports it on the first device`() async throws {
             try await withSite { site in
                 let a = site.device("a")

@@ -147,5 +147,19 @@ extension Story {
             ],
             moreFaults: [.links, .packages]
         ),
+        // A file with rules had been sent without an answer and moved into a new folder, which waited for these rules.
+        Story(
+            seed: 9_000_000_009_274,
+            steps: [
+                1, 2, 4, 6, 7, 9, 11, 12, 13, 15, 16, 18, 20, 21, 24, 26, 27, 28, 29, 31, 32, 34, 35, 38, 41, 42, 44,
+                46, 48, 51, 52, 53, 54, 55, 56, 59, 61, 62, 74, 76, 77,
+            ]
+        ),
+        // What took the name of a file that lies under a claim by now got a second one.
+        Story(
+            seed: 9_000_000_095_427,
+            steps: [1, 2, 3, 4, 7, 14, 16, 18, 19, 21, 24, 26, 27, 29, 30, 31, 32, 34, 38],
+            moreFaults: [.alone, .claims, .links]
+        ),
     ]
 }

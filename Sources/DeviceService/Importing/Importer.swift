@@ -133,6 +133,8 @@ private final class Moving {
     let tree: LocalFolder
     let staging: LocalFolder
     let pending: PendingItems
+    /// Whether the replica was used before.
+    private let hasSynced: Bool
     var shown: ImportProgress
 
     init(_ importer: Importer, total: Int) {
@@ -141,6 +143,7 @@ private final class Moving {
         tree = LocalFolder(borrowing: replica.tree.rootDescriptor, path: ControlPath(replica.treePath))
         staging = LocalFolder(borrowing: replica.staging.descriptor, path: ControlPath(replica.stagingPath))
         pending = PendingItems(replica, staging: staging)
+        hasSynced = (try? replica.database.hasSynced()) ?? true
         shown = ImportProgress(total: total, show: importer.progress)
     }
 
@@ -194,7 +197,7 @@ private final class Moving {
         isFine: Bool
     ) throws(ControlError) -> Bool {
         guard status.mode & S_IFMT == present.mode & S_IFMT else { return false }
-        var rest = PendingItems.Rest.source
+        let rest: PendingItems.Rest
         switch status.mode & S_IFMT {
         case S_IFDIR:
             let inner = try LocalFolder(opening: name, in: folder)
@@ -205,7 +208,7 @@ private final class Moving {
             for entry in try inner.names() {
                 try place(entry, of: inner, in: innerTarget, as: entry, isFine: isFine)
             }
-            rest = .folder(made: nil)
+            rest = .mergedFolder(try items(target, wanted))
         case S_IFREG:
             guard status.size == present.size else { return false }
             let isEqual =
@@ -215,13 +218,27 @@ private final class Moving {
                     try importer.goOn()
                 }
             guard isEqual else { return false }
+            rest = .source(try items(target, wanted))
         case S_IFLNK:
             guard try folder.linkTarget(name) == target.linkTarget(wanted) else { return false }
+            rest = .source(try items(target, wanted))
         default: return false
         }
         try pending.add(PendingItems.Item(name: name, folder: folder, status: status, rest: rest))
         shown.countItem()
         return true
+    }
+
+    /// What the tree has under that name was synced as.
+    private func items(_ target: LocalFolder, _ name: Name) throws(ControlError) -> [ItemID] {
+        guard hasSynced else { return [] }
+        let replica = importer.replica
+        do {
+            guard let state = try replica.tree.observe(in: target.raw, name) else { return [] }
+            return try replica.database.synced(key: state.key).map(\.id)
+        } catch {
+            throw ControlError("\(target.path(of: name))", "\(error)")
+        }
     }
 
     /// What is dataless here becomes whole if the source has its content.

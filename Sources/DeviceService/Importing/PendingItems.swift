@@ -23,13 +23,29 @@ final class PendingItems {
     }
 
     enum Rest {
-        /// The tree has it.
-        case source
+        /// The tree has it, as these items.
+        case source([ItemID])
         /// Its copy in the staging folder is to be in the tree, as `wanted`, or with the first number from this one on that is free there.
         case copy(staged: Name, target: LocalFolder, wanted: Name, number: Int)
         /// All of its entries were added before it.
-        /// - Parameter made: the tree's, if the import has made it: it is to have the source's times.
-        case folder(made: LocalFolder?)
+        /// - Parameter made: the tree's, which the import has made: it is to have the source's times.
+        case folder(made: LocalFolder)
+        /// The same of one that the tree had, as these items.
+        case mergedFolder([ItemID])
+
+        fileprivate var isFolder: Bool {
+            switch self {
+            case .folder, .mergedFolder: true
+            case .source, .copy: false
+            }
+        }
+
+        fileprivate var items: [ItemID] {
+            switch self {
+            case .source(let items), .mergedFolder(let items): items
+            case .folder, .copy: []
+            }
+        }
     }
 
     /// Each item keeps up to two folders open.
@@ -55,12 +71,13 @@ final class PendingItems {
 
     func settle() throws(ControlError) {
         guard !items.isEmpty else { return }
+        try noteImported(items.flatMap(\.rest.items))
         try synchronizeTree()
         var isChanged = false
         for item in items where try complete(item) { isChanged = true }
         if isChanged { try synchronizeTree() }
         for item in items {
-            if case .folder = item.rest {
+            if item.rest.isFolder {
                 try item.folder.remove(item.name, isFolder: true)
             } else {
                 try item.folder.remove(item.name, ifStill: item.status)
@@ -79,7 +96,15 @@ final class PendingItems {
         stagedBytes = 0
     }
 
-    /// Staging and tree are on one filesystem.
+    /// Others may have deleted them, and this device has not heard of it: then what is imported is not what they have deleted.
+    private func noteImported(_ ids: [ItemID]) throws(ControlError) {
+        guard !ids.isEmpty else { return }
+        do throws(ReplicaError) { try replica.database.setImported(true, ids) } catch {
+            throw ControlError(replica.directory, "\(error)")
+        }
+    }
+
+    /// Staging and tree are on one filesystem, and so is the database.
     func synchronizeTree() throws(ControlError) {
         let status = clinux_syncfs(staging.raw)
         guard status == 0 else { throw ControlError(replica.directory, "cannot be synced: \(systemMessage(status))") }
@@ -88,8 +113,8 @@ final class PendingItems {
     /// Whether there was something to be done in the tree.
     private func complete(_ item: Item) throws(ControlError) -> Bool {
         switch item.rest {
-        case .source, .folder(nil): return false
-        case .folder(let made?):
+        case .source, .mergedFolder: return false
+        case .folder(let made):
             try ItemCopy.setTimes(of: made, item.status)
             return true
         case .copy(let staged, let target, let wanted, var number):

@@ -135,7 +135,8 @@ extension ItemTracker {
             synced: agreed,
             remote: candidate.remote,
             rival: rival,
-            deletionIsLogged: candidate.deletionIsProven
+            deletionIsLogged: candidate.deletionIsProven,
+            isKept: imported.contains(candidate.id)
         )
     }
 

@@ -484,7 +484,9 @@ extension ItemTracker {
                 candidate.formerPlaces.insert(LocalPlace(folder: folder, name: row.place.name))
             }
         }
-        let marks = aspects[place] ?? []
+        var marks = aspects[place] ?? []
+        // To be sent once more it is read.
+        if imported.contains(id), candidate.remote?.isDeleted ?? false { marks.insert(.content) }
         // What is here is older than what was sent, if the disk has lost that with the power.
         let isOlder = marks.isEmpty && row?.local == LocalEvidence(state)
         let row = isOlder ? row : agreedRow(row, candidate.remote)

@@ -153,9 +153,8 @@ extension Synchronizer {
         if let other = pass.candidates[rival], other.found?.place == candidate.found?.place { return nil }
         // Until it is closed, or quiet, or free, nothing of it is told.
         if let key = row.local?.key, device.hasWriter(key) { return .milliseconds(500) }
-        if let path = try tracker.localPlace(of: row).flatMap({ device.path(of: $0) }), !device.mayRead(path) {
-            return .milliseconds(500)
-        }
+        let own = try pass.candidates[rival]?.found?.place ?? tracker.localPlace(of: row)
+        if let path = own.flatMap({ device.path(of: $0) }), !device.mayRead(path) { return .milliseconds(500) }
         if let other = pass.candidates[rival] {
             switch other.verdict {
             case .parked, .failed: return nil

@@ -9,12 +9,14 @@ package enum Planner {
     ///   - remote: What the server last said; a tombstone counts as deleted, `nil` as never heard of.
     ///   - rival: For a local item without a synced row: the live remote item of that name in that folder.
     ///   - deletionIsLogged: The driver saw the deletion happen. Without that, absence proves nothing.
+    ///   - isKept: Its user has brought the item here once more: that others have deleted it meanwhile does not take it away.
     package static func decide(
         local: LocalItem?,
         synced: AgreedItem?,
         remote: RemoteItem?,
         rival: RemoteItem? = nil,
-        deletionIsLogged: Bool = false
+        deletionIsLogged: Bool = false,
+        isKept: Bool = false
     ) -> Decision {
         let live = remote.flatMap { $0.isDeleted ? nil : $0 }
         switch (local, synced) {
@@ -25,7 +27,7 @@ package enum Planner {
         case (nil, let synced?):
             return decideAbsent(synced, remote: live, deletionIsLogged: deletionIsLogged)
         case (let local?, let synced?):
-            guard let live else { return decideWithoutRemote(local, synced, tombstone: remote) }
+            guard let live else { return decideWithoutRemote(local, synced, tombstone: remote, isKept) }
             return decidePresent(local, synced, live)
         }
     }
@@ -82,17 +84,19 @@ package enum Planner {
     private static func decideWithoutRemote(
         _ local: LocalItem,
         _ synced: AgreedItem,
-        tombstone: RemoteItem?
+        tombstone: RemoteItem?,
+        _ isKept: Bool
     ) -> Decision {
         let wasDeleted = tombstone != nil
         switch local.content {
         case .folder:
-            return wasDeleted ? .apply([.vanish]) : .send([.create])
+            guard wasDeleted else { return .send([.create]) }
+            return isKept ? .send([.revive]) : .apply([.vanish])
         case .symlink(let target):
-            if wasDeleted, synced.content == .symlink(target: target) { return .apply([.vanish]) }
+            if wasDeleted, !isKept, synced.content == .symlink(target: target) { return .apply([.vanish]) }
             return .send([survival(local, base: nil, tombstone)])
         case .unchanged:
-            return wasDeleted ? .apply([.vanish]) : .read
+            return wasDeleted && !isKept ? .apply([.vanish]) : .read
         case .dataless:
             // Missing at the server without a tombstone is not deleted; the bytes may still be on another device.
             return wasDeleted ? .apply([.vanish]) : .unavailable
@@ -100,7 +104,7 @@ package enum Planner {
             return .read
         case .read(let content, _):
             guard wasDeleted, case .file(let file) = synced.content else { return .send([.create]) }
-            if file.content == content { return .apply([.vanish]) }
+            if file.content == content, !isKept { return .apply([.vanish]) }
             return .send([survival(local, base: file.revision, tombstone)])
         }
     }

@@ -33,6 +33,7 @@ enum Schema {
         // Of a link: its target, and the operation as its revision.
         if version < 8 { try database.execute(sql: "ALTER TABLE sending ADD COLUMN target BLOB") }
         if version < 9 { try database.execute(sql: confirmedTable) }
+        if version < 10 { try database.execute(sql: importedTable) }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -125,6 +126,10 @@ enum Schema {
         ALTER TABLE remote ADD COLUMN folded BLOB;
         CREATE INDEX remoteFolded ON remote (parent, folded) WHERE folded IS NOT NULL AND NOT deleted;
         """
+
+    /// Since version 10. Items that an import has found here.
+    private static let importedTable =
+        "CREATE TABLE IF NOT EXISTS imported (item BLOB NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID"
 
     /// Since version 9. Items whose deletion may be sent without asking, and packages that were changed.
     private static let confirmedTable = """

@@ -38,6 +38,15 @@ extension StateDatabase {
         try writing { try MarkTable.write($0, "confirmed", isConfirmed, items) }
     }
 
+    /// Items that an import has found here, equal, until all that others have done is known.
+    package func imported() throws(ReplicaError) -> Set<ItemID> {
+        try reading { try MarkTable.fetch($0, "imported") }
+    }
+
+    package func setImported(_ isImported: Bool, _ items: [ItemID]) throws(ReplicaError) {
+        try writing { try MarkTable.write($0, "imported", isImported, items) }
+    }
+
     /// Packages, by their folders, in which programs have changed something that is not sent.
     package func changedPackages() throws(ReplicaError) -> Set<InodeKey> {
         try reading { database in

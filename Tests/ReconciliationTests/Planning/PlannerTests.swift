@@ -83,6 +83,19 @@ import UbiquityModel
         #expect(decision == .send([.create]))
     }
 
+    @Test func `what its user has brought here once more is not taken away by an earlier deletion`() throws {
+        let tombstone = try remote(1, isDeleted: true)
+        func decision(_ content: LocalContent, isKept: Bool) throws -> Decision {
+            let synced = AgreedItem(try remote(1))
+            return Planner.decide(local: try local(content), synced: synced, remote: tombstone, isKept: isKept)
+        }
+        let same = LocalContent.read(try #require(contentID(1)), size: 10)
+        #expect(try decision(same, isKept: false) == .apply([.vanish]))
+        #expect(try decision(same, isKept: true) == .send([.edit(base: content(1).revision)]))
+        #expect(try decision(.folder, isKept: true) == .send([.revive]))
+        #expect(try decision(.unchanged, isKept: true) == .read)
+    }
+
     @Test func `a newer revision replaces what is unchanged here`() throws {
         let decision = Planner.decide(
             local: try local(.unchanged),
