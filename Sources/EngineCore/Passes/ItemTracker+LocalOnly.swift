@@ -93,7 +93,8 @@ extension ItemTracker {
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
                 continue
             }
-            let package = try packageJoined(by: row, at: place, state)
+            // Of what nobody has there is nothing to wait for: the package waits for it.
+            let package = state.lacksContent ? nil : try packageJoined(by: row, at: place, state)
             try noteLeaving(row, candidate, package)
             candidate.leavesFor = place
             if row.content == .folder { try collectChildrenLeaving(row.id, package, work, into: pass) }
@@ -176,7 +177,7 @@ extension ItemTracker {
         into pass: Pass
     ) throws {
         for row in try view.syncedChildren(of: folder) where try !hasGoneElsewhere(row) {
-            try noteLeaving(row, pass.candidate(row.id, work), package)
+            try noteLeaving(row, pass.candidate(row.id, work), row.local?.isDataless ?? false ? nil : package)
             if row.content == .folder { try collectChildrenLeaving(row.id, package, work, into: pass) }
         }
     }

@@ -87,6 +87,7 @@ extension Synchronizer {
 
     func nameTaken(by rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws {
         try noteBack(candidate, pass)
+        candidate.wasRefusedName = true
         if candidate.givesWay {
             // Others were quicker: then it is the next one.
             candidate.verdict = .later(.milliseconds(50))
@@ -159,6 +160,8 @@ extension Synchronizer {
             switch other.verdict {
             case .parked, .failed: return nil
             case .later(let delay):
+                // The claim has ended since.
+                if delay == EngineCore.claimPause { return .milliseconds(50) }
                 guard delay <= .seconds(2) else { return nil }
                 if let key = row.local?.key { tracker.waits(candidate.works, forContentOf: key) }
                 return delay
@@ -253,7 +256,7 @@ extension Synchronizer {
     /// may have to be read again when this one has been, and so on.)
     private func waits(_ candidate: Candidate) -> Bool {
         guard case .later? = candidate.verdict else { return false }
-        return crossings[candidate.id] == nil
+        return !candidate.wasRefusedName
     }
 
     private func noteUncrossed(_ item: ItemID) {

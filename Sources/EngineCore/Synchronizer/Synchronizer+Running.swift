@@ -198,6 +198,8 @@ extension Synchronizer {
         for candidate in pass.all where candidate.verdict != .transferring { candidate.verdict = .failed }
         // By its row its folder may be another inode: of a disk that was copied, say.
         unrecorded.formUnion(pass.written)
+        // What is asked for in such a folder meanwhile may belong to nobody, if it goes on as another item.
+        strangeFolders.formUnion(pass.localFolders.values)
         for row in pass.changes.upserts {
             guard let folder = pass.localFolders[row.place.parent] ?? tracker.folderKey(of: row.place.parent) else {
                 continue
@@ -307,7 +309,7 @@ extension Synchronizer {
         if tracker.snapshots.contains(found.place) { return nil }
         if let path = device.path(of: found.place), !device.mayRead(path) {
             device.wake(candidate.works, whenFree: path)
-            return .later(.seconds(30))
+            return .later(EngineCore.claimPause)
         }
         if found.state.kind == .package { return packageWait(candidate, found.state) }
         let age = age(of: found.state)
