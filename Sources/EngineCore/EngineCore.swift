@@ -39,6 +39,8 @@ package struct EngineCore: Sendable {
         case remoteChanged
         /// The pending items asked for by `loadPending`; `isLast` when no more are there.
         case pendingLoaded([ItemID], isLast: Bool)
+        /// They could not be loaded.
+        case pendingFailed
         case passEnded([Work: Verdict])
         /// A long transfer that a pass had left running has ended.
         case transferEnded(Work, Verdict)
@@ -94,6 +96,7 @@ package struct EngineCore: Sendable {
     package static var passLimit: Int { 512 }
     /// How often a page of what others have changed comes in between while there is always something to do here.
     package static var pendingInterval: Duration { .seconds(1) }
+    private static var pauseAfterFailure: Duration { .seconds(5) }
     /// From so much work on that waits, it does not.
     private static var mostWaiting: Int { 100_000 }
     /// However many wait for it.
@@ -139,6 +142,8 @@ package struct EngineCore: Sendable {
     /// More came while the pending items were being read page by page: they are read once more from the start.
     private var pendingChangedMeanwhile = false
     private var isLoadingPending = false
+    /// When the pending items are loaded again that could not be.
+    private var pendingPause: Instant?
     private var timer: Instant?
     private var wasSettled = true
 
@@ -237,6 +242,9 @@ package struct EngineCore: Sendable {
                 pendingChangedMeanwhile = false
             }
             for item in items { add(.item(item), at: now) }
+        case .pendingFailed:
+            isLoadingPending = false
+            pendingPause = now + Self.pauseAfterFailure
         case .passEnded(let verdicts):
             for work in orderInPass { finish(work, verdicts[work] ?? .again, at: now) }
             inPass.removeAll()
@@ -299,8 +307,11 @@ package struct EngineCore: Sendable {
                     orderInPass = ready
                     effects.append(.runPass(ready))
                 }
-                if pendingMayBeLoaded, !isLoadingPending, ready.isEmpty || isPendingDue(at: now) {
+                if pendingMayBeLoaded, !isLoadingPending, pendingPause.map({ $0 <= now }) ?? true,
+                    ready.isEmpty || isPendingDue(at: now)
+                {
                     isLoadingPending = true
+                    pendingPause = nil
                     pendingDue = nil
                     effects.append(.loadPending)
                 }
@@ -330,7 +341,7 @@ package struct EngineCore: Sendable {
     private mutating func nextMoment() -> Instant? {
         switch connection {
         case .waiting(let moment): moment
-        case .live: inPass.isEmpty ? queue.nextReady() : nil
+        case .live: inPass.isEmpty ? [queue.nextReady(), pendingPause].compactMap { $0 }.min() : nil
         case .off, .connecting, .listing, .refused: nil
         }
     }

@@ -31,6 +31,8 @@ struct WorkQueue<Key: Hashable & Sendable>: Sendable {
 
     var isEmpty: Bool { entries.isEmpty }
     var count: Int { entries.count }
+    /// For how many there is room, or was.
+    var room: Int { heap.count }
     var keys: some Collection<Key> { entries.keys }
 
     func contains(_ key: Key) -> Bool { entries[key] != nil }
@@ -60,7 +62,18 @@ struct WorkQueue<Key: Hashable & Sendable>: Sendable {
             entries[key] = slot
         }
         heap.insert(HeapElement(readyAt: readyAt, sequence: nextSequence, slot: slot))
+        if heap.count > max(Self.leastHeap, 2 * entries.count) { dropAllOutdated() }
     }
+
+    /// Nobody takes any while there is no connection, however often the same keys change.
+    private mutating func dropAllOutdated() {
+        heap = BinaryHeap()
+        for (index, slot) in slots.enumerated() where slot.key != nil {
+            heap.insert(HeapElement(readyAt: slot.readyAt, sequence: slot.sequence, slot: index))
+        }
+    }
+
+    private static var leastHeap: Int { 1024 }
 
     mutating func remove(_ key: Key) {
         if let slot = entries.removeValue(forKey: key) { release(slot) }
@@ -117,6 +130,7 @@ struct BinaryHeap<Element: Comparable & Sendable>: Sendable {
     private var storage: [Element] = []
 
     var first: Element? { storage.first }
+    var count: Int { storage.count }
 
     mutating func insert(_ element: Element) {
         storage.append(element)

@@ -52,6 +52,19 @@ import UbiquityModel
         #expect((3...6).contains(loaded), "\(loaded)")
     }
 
+    /// Nobody loaded them again until others had changed something else.
+    @Test func `what others have changed and cannot be read is read a little later, and until then nothing is settled`()
+    {
+        var core = liveCore()
+        #expect(core.handle(.remoteChanged, at: later).contains(.loadPending))
+        let effects = core.handle(.pendingFailed, at: later)
+        #expect(!effects.contains(.settled) && !core.isSettled)
+        #expect(effects.contains(.setTimer(later + .seconds(5))))
+        #expect(!core.handle(.timer, at: later + .seconds(4)).contains(.loadPending))
+        #expect(core.handle(.timer, at: later + .seconds(5)).contains(.loadPending))
+        #expect(core.handle(.pendingLoaded([], isLast: true), at: later + .seconds(5)).contains(.settled))
+    }
+
     @Test func `what is due by a moment is not done before, nor put off`() {
         var core = liveCore()
         _ = core.handle(.due(.place(place), after: .seconds(2)), at: .start)

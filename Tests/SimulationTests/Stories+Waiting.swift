@@ -161,5 +161,27 @@ extension Story {
             steps: [1, 2, 3, 4, 7, 14, 16, 18, 19, 21, 24, 26, 27, 29, 30, 31, 32, 34, 38],
             moreFaults: [.alone, .claims, .links]
         ),
+        // The same, where the claim ended in the pass in which the name was refused.
+        Story(
+            seed: 9_000_000_216_763,
+            steps: [0, 3, 12, 13, 14, 15, 16, 17, 20, 22, 23, 24, 26, 27, 29, 30, 31, 35, 36],
+            moreFaults: [.alone, .claims, .population]
+        ),
+        // A folder that was made without its row went on as another item: what was asked for in it meanwhile was nobody's.
+        Story(
+            seed: 9_000_000_206_203,
+            steps: [
+                1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 17, 18, 20, 21, 22, 23, 24, 29, 30, 31, 34, 35, 37, 43, 44,
+                49, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 65, 66, 67, 69, 70, 72, 74, 76, 77, 79, 81, 82,
+                83, 84, 87, 91, 92, 93,
+            ],
+            moreFaults: [.claims, .packages, .population]
+        ),
+        // A new folder waited for its name, and the file that had had it for the folder into which it was moved: this one.
+        Story(
+            seed: 9_000_000_265_917,
+            steps: [0, 2, 6, 7, 9, 14, 15, 16, 17, 21, 22, 24, 26, 27, 28, 29, 31, 33, 34, 35, 37, 38, 40, 48, 50],
+            moreFaults: [.hardLinks]
+        ),
     ]
 }

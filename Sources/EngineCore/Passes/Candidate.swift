@@ -37,8 +37,8 @@ package final class Candidate {
     var isIgnored = false
     /// In the cloud it has left its name, and has no other yet.
     var isOnItsWay = false
-    /// The name that it was to get is another's there.
-    var wasRefusedName = false
+    /// Somebody is writing to it, or has just done so, or holds a claim: it is not sent yet.
+    var waitsForPrograms = false
     /// It comes to the cloud under a name between, and gets its own when the folder that has that is deleted, in the same commit.
     var isNamedLater = false
     /// Something ignored has its name here: the cloud is told of a second one, and only then it comes.

@@ -90,3 +90,8 @@ extension DeviceView {
     package func observedAhead(_ place: LocalPlace) -> LocalState? { nil }
     package func key(at place: LocalPlace) throws -> InodeKey? { try observe(place)?.key }
 }
+
+/// Whether nothing is there, and that is known: what cannot be read is not nothing. (`try?` of an error is equal to `.some(nil)` as well.)
+func isNothing<Value>(_ read: @autoclosure () throws -> Value?) -> Bool {
+    do { return try read() == nil } catch { return false }
+}

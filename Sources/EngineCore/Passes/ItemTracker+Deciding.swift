@@ -241,7 +241,7 @@ extension ItemTracker {
     /// A placeholder of what nobody has ever had, and nobody has announced again.
     private func isWithdrawn(_ state: LocalState) -> Bool {
         guard absences[state.key] == .withdrawn, let revision = state.placeholder?.revision else { return false }
-        return (try? view.remote(revision: revision)) == .some(nil)
+        return isNothing(try view.remote(revision: revision))
     }
 
     /// A placeholder that an apply put here before it was written down, where the cloud had it until others deleted it. It was asked for
@@ -249,9 +249,9 @@ extension ItemTracker {
     private func wasLeftBehind(_ found: Candidate.Found) -> Bool {
         guard let revision = found.state.placeholder?.revision, found.state.linkCount == 1,
             (try? view.synced(key: found.state.key).isEmpty) ?? false,
-            (try? view.remote(revision: revision)) == .some(nil),
+            isNothing(try view.remote(revision: revision)),
             let deleted = (try? view.deletedRemote(revision: revision)) ?? nil,
-            (try? view.synced(deleted.id)) == .some(nil)
+            isNothing(try view.synced(deleted.id))
         else { return false }
         return deleted.place == Place(parent: found.parent, name: found.place.name)
     }
@@ -260,14 +260,14 @@ extension ItemTracker {
     /// or nothing. There is no byte of it anywhere, and nobody will bring one.
     private func neverCame(_ state: LocalState) -> Bool {
         guard isAbsent(state.key), let placeholder = state.placeholder, placeholder.wasAnnounced else { return false }
-        return (try? view.remote(revision: placeholder.revision)) == .some(nil)
+        return isNothing(try view.remote(revision: placeholder.revision))
     }
 
     /// A file went elsewhere before its content had come, and while nobody has that, others have deleted what it was.
     private func isDeletedElsewhere(_ state: LocalState) -> Bool {
         guard isAbsent(state.key), let items = owners[state.key], !items.isEmpty,
             let revision = state.placeholder?.revision,
-            (try? view.remote(revision: revision)) == .some(nil)
+            isNothing(try view.remote(revision: revision))
         else { return false }
         return items.allSatisfy { ((try? view.remote($0)) ?? nil)?.isDeleted ?? false }
     }

@@ -87,7 +87,6 @@ extension Synchronizer {
 
     func nameTaken(by rival: ItemID, _ candidate: Candidate, _ pass: Pass) throws {
         try noteBack(candidate, pass)
-        candidate.wasRefusedName = true
         if candidate.givesWay {
             // Others were quicker: then it is the next one.
             candidate.verdict = .later(.milliseconds(50))
@@ -109,7 +108,7 @@ extension Synchronizer {
             }
             candidate.verdict = .again
         } else if let other = pass.candidates[rival], other.found?.place != candidate.found?.place, isLeaving(other),
-            !waits(other)
+            !other.waitsForPrograms
         {
             // That is sent in this very pass. If it waits for this one's name in turn, one of them takes another name on the way.
             crossings[candidate.id, default: 0] += 1
@@ -250,13 +249,6 @@ extension Synchronizer {
             let known = candidate.agreed?.place ?? candidate.remote?.place
         else { return false }
         return place != known
-    }
-
-    /// It is not sent in this pass: a program is writing to it, say. (Not because it was refused its own name just before. What is being read
-    /// may have to be read again when this one has been, and so on.)
-    private func waits(_ candidate: Candidate) -> Bool {
-        guard case .later? = candidate.verdict else { return false }
-        return !candidate.wasRefusedName
     }
 
     private func noteUncrossed(_ item: ItemID) {

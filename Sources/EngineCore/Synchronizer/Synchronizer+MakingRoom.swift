@@ -198,7 +198,7 @@ extension Synchronizer {
         _ pass: Pass
     ) async {
         if let folder = localFolder(of: to.parent, pass),
-            (try? device.observe(LocalPlace(folder: folder, name: to.name))) == .some(nil)
+            isNothing(try device.observe(LocalPlace(folder: folder, name: to.name)))
         {
             _ = await moveOutOfTheWay(row, place, occupant, to: folder, to.parent, pass, as: to.name)
         } else {

@@ -21,7 +21,7 @@ extension Synchronizer {
             let folder = localFolder(of: target.parent, pass)
         else {
             // In the cloud only, it comes when somebody asks for its name: not if that is what this item is still called here.
-            if (try? device.synced(target.parent)) == .some(nil), target.parent != .root {
+            if isNothing(try device.synced(target.parent)), target.parent != .root {
                 handle(.pendingLoaded([target.parent], isLast: false))
             }
             candidate.verdict = .later(.milliseconds(200))

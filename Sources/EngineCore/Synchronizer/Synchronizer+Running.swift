@@ -264,6 +264,7 @@ extension Synchronizer {
             }
             if let wait = quietWait(candidate, found, pass) {
                 candidate.verdict = wait
+                candidate.waitsForPrograms = true
                 continue
             }
             guard size <= Device.smallFile else { continue }

@@ -19,6 +19,14 @@ extension Synchronizer {
 
     /// What could not be read before may be readable by now.
     func lookIntoFolders(_ pass: Pass) {
+        for candidate in pass.all where candidate.verdict == nil {
+            guard let found = candidate.found, found.state.kind == .folder,
+                device.place(ofFolder: found.state.key) == nil
+            else { continue }
+            // The scan could not look at it.
+            noteFolder(found.state.key, at: found.place)
+            foldersToScan.insert(found.state.key)
+        }
         guard !foldersToScan.isEmpty else { return }
         forgetFoldersThatHaveGone(pass)
         for candidate in pass.all where candidate.verdict == nil {
@@ -151,7 +159,11 @@ extension Synchronizer {
             try device.forEachEntry(of: key, unless: isNew) { name, state in
                 do {
                     let row = rows.removeValue(forKey: name)
-                    guard let state else { return }
+                    guard let state else {
+                        // It has gone, or cannot be looked at now: its pass finds out which.
+                        markScanned(LocalPlace(folder: key, name: name))
+                        return
+                    }
                     tracker.ignoring.noteScanned(
                         name,
                         state,

@@ -64,6 +64,7 @@ extension Synchronizer {
         var bytes = 0
         // Links whose new target waits for what becomes of the former one.
         var waiting: Set<InodeKey> = []
+        let joined = joinedPackages(admitted, pass)
         for send in steppingAside(inOrder(admitted)) {
             guard goesOn else {
                 if send.candidate.verdict == nil { send.candidate.verdict = .again }
@@ -75,6 +76,18 @@ extension Synchronizer {
                 continue
             }
             if let found = send.candidate.found, isDeferred(send.candidate) { waiting.insert(found.state.key) }
+            if send.isDeletion, let package = send.candidate.joins.flatMap({ joined[$0] }) {
+                // What becomes of that is known first.
+                if package.verdict == nil, !batch.isEmpty {
+                    try await commit(batch, pass)
+                    (batch, operations, bytes) = ([], 0, 0)
+                }
+                if let verdict = package.verdict, verdict == .failed || verdict == .parked {
+                    send.candidate.verdict = verdict
+                    tracker.waitingForNews[package.item, default: []].formUnion(send.candidate.works)
+                    continue
+                }
+            }
             guard let prepared = try prepare(send, pass) else {
                 // Whatever it was that is not here any more shows when it is looked at again.
                 if send.candidate.verdict == nil { send.candidate.verdict = .again }
@@ -96,6 +109,16 @@ extension Synchronizer {
             return
         }
         if !batch.isEmpty { try await commit(batch, pass) }
+    }
+
+    /// The packages a part of which something becomes that is deleted in the cloud with that.
+    private func joinedPackages(_ sends: [PlannedSend], _ pass: Pass) -> [LocalPlace: Candidate] {
+        guard sends.contains(where: { $0.candidate.joins != nil }) else { return [:] }
+        var packages: [LocalPlace: Candidate] = [:]
+        for candidate in pass.all {
+            if let found = candidate.found, found.state.kind == .package { packages[found.place] = candidate }
+        }
+        return packages
     }
 
     /// Who ends this, or wants no traffic, waits for one commit, and not for all of a pass.

@@ -108,7 +108,9 @@ package final class Synchronizer<Device: EngineDevice> {
             handle(.pendingLoaded(ids, isLast: ids.count < EngineCore.passLimit))
         } catch {
             logger.error("the device's database cannot be read", metadata: ["why": "\(error)"])
-            handle(.pendingLoaded([], isLast: true))
+            // From the start, when it can be.
+            pendingCursor = nil
+            handle(.pendingFailed)
         }
     }
 
