@@ -93,7 +93,9 @@ package enum Planner {
             guard wasDeleted else { return .send([.create]) }
             return isKept ? .send([.revive]) : .apply([.vanish])
         case .symlink(let target):
-            if wasDeleted, !isKept, synced.content == .symlink(target: target) { return .apply([.vanish]) }
+            if wasDeleted, synced.content == .symlink(target: target) {
+                return isKept ? .send([.create]) : .apply([.vanish])
+            }
             return .send([survival(local, base: nil, tombstone)])
         case .unchanged:
             return wasDeleted && !isKept ? .apply([.vanish]) : .read
@@ -104,7 +106,8 @@ package enum Planner {
             return .read
         case .read(let content, _):
             guard wasDeleted, case .file(let file) = synced.content else { return .send([.create]) }
-            if file.content == content, !isKept { return .apply([.vanish]) }
+            // As an edit it would be none.
+            if file.content == content { return isKept ? .send([.create]) : .apply([.vanish]) }
             return .send([survival(local, base: file.revision, tombstone)])
         }
     }

@@ -91,7 +91,7 @@ import UbiquityModel
         }
         let same = LocalContent.read(try #require(contentID(1)), size: 10)
         #expect(try decision(same, isKept: false) == .apply([.vanish]))
-        #expect(try decision(same, isKept: true) == .send([.edit(base: content(1).revision)]))
+        #expect(try decision(same, isKept: true) == .send([.create]))
         #expect(try decision(.folder, isKept: true) == .send([.revive]))
         #expect(try decision(.unchanged, isKept: true) == .read)
     }
