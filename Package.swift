@@ -191,7 +191,7 @@ let package = Package(
         tests("ReconciliationTests", ["Reconciliation", "UbiquityModel"]),
         tests("FileCoordinationTests", ["FileCoordination", "UbiquityModel"]),
         tests("SimulationTests", ["Simulation", "TestSupport"]),
-        tests("EngineCoreTests", ["EngineCore", "Reconciliation", "UbiquityModel"]),
+        tests("EngineCoreTests", ["EngineCore", "Reconciliation", "UbiquityModel", logging]),
         tests("CloudProtocolTests", ["CloudProtocol", "UbiquityModel", "TestSupport", protobuf]),
         tests(
             "CloudClientTests",

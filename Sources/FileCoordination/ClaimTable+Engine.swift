@@ -42,7 +42,7 @@ extension ClaimTable {
 
     package mutating func endExchange(_ exchange: EngineExchange, in situation: ClaimSituation) -> [ClaimAction] {
         exchanges[exchange] = nil
-        return reconsider(in: situation)
+        return grantWaiting(in: situation)
     }
 
     /// The engine wants to be told when asking again is worth it: `wakeEngine` comes once, now or later.
@@ -51,16 +51,19 @@ extension ClaimTable {
         _ area: ClaimArea
     ) -> (wait: EngineWait, actions: [ClaimAction]) {
         let wait = EngineWait(number: newNumber())
+        // The others are as they were: there may be one for each file of a large folder.
+        if engineMay(access, area) { return (wait, [.wakeEngine(wait)]) }
         engineInterests.append(EngineInterest(id: wait, access: access, area: area))
-        return (wait, wakeEngine())
+        return (wait, [])
     }
 
     /// It no longer wants to.
-    package mutating func engineGaveUp(_ wait: EngineWait) { engineInterests.removeAll { $0.id == wait } }
+    package mutating func engineGaveUp(_ waits: Set<EngineWait>) { engineInterests.removeAll { waits.contains($0.id) } }
 
     mutating func wakeEngine() -> [ClaimAction] {
-        let free = engineInterests.filter { engineMay($0.access, $0.area) }
-        engineInterests.removeAll { free.contains($0) }
-        return free.map { .wakeEngine($0.id) }
+        let free = engineInterests.filter { engineMay($0.access, $0.area) }.map(\.id)
+        guard !free.isEmpty else { return [] }
+        engineGaveUp(Set(free))
+        return free.map { .wakeEngine($0) }
     }
 }

@@ -130,7 +130,7 @@ package struct ClaimTable: Sendable {
     }
 
     /// Programs have opened or closed files.
-    package mutating func writersChanged(in situation: ClaimSituation) -> [ClaimAction] { reconsider(in: situation) }
+    package mutating func writersChanged(in situation: ClaimSituation) -> [ClaimAction] { grantWaiting(in: situation) }
 
     /// To be called at `nextDeadline`.
     package mutating func timePassed(in situation: ClaimSituation) -> [ClaimAction] {
@@ -203,6 +203,11 @@ package struct ClaimTable: Sendable {
 
     /// Grants what can be granted by now, in order of arrival, then lets the engine try.
     mutating func reconsider(in situation: ClaimSituation) -> [ClaimAction] {
+        grantWaiting(in: situation) + wakeEngine()
+    }
+
+    /// For the engine nothing becomes free by that: a claim stands in its way while it waits, and no less once it is held.
+    mutating func grantWaiting(in situation: ClaimSituation) -> [ClaimAction] {
         admitted.removeAll { $0.until <= situation.now }
         var actions = [ClaimAction]()
         var stillWaiting = [Entry]()
@@ -214,6 +219,6 @@ package struct ClaimTable: Sendable {
             }
         }
         waiting = stillWaiting
-        return actions + wakeEngine()
+        return actions
     }
 }

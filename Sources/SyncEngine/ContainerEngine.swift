@@ -424,7 +424,7 @@ package actor ContainerEngine {
     package func drainChanges() {
         let (changes, closed) = host.takeChanges()
         // In this order: what was changed had been made before.
-        recordPopulated(told: populator.hasMade ? Set(changes.compactMap(\.key)) : [])
+        recordPopulated()
         for change in changes { synchronizer.note(change) }
         for key in closed { synchronizer.writerClosed(key) }
         if !synchronizer.isRunningPass { tracker.withdraw() }

@@ -116,9 +116,6 @@ package final class EngineHost: Sendable {
         }
     }
 
-    /// What programs have changed that the engine has not come for yet.
-    func toldKeys() -> [InodeKey] { state.withLock { $0.changes.compactMap(\.key) } }
-
     /// A program is about to move something, and the driver tells of that (`changed`) before `endMove`.
     package func beginMove() { moves.add(1, ordering: .sequentiallyConsistent) }
     package func endMove() { moves.subtract(1, ordering: .sequentiallyConsistent) }

@@ -4,8 +4,16 @@ import UbiquityModel
 
 /// A device in memory: what lies in its folders, its rows, and what others do in the middle of a look.
 final class FakeDevice: DeviceView {
+    lazy var folders = FolderIndex(root: rootKey)
+    /// How many items the container has, and how often that was asked.
+    var total = 1000
+    var counts = 0
+    var databaseFails = false
+    var held: Set<ItemID> = []
+    var heldWrites: [(isHeld: Bool, items: [ItemID])] = []
+
     var tree: [LocalPlace: LocalState] = [:]
-    var folders: [InodeKey: LocalPlace] = [:]
+    var places: [InodeKey: LocalPlace] = [:]
     var rows: [ItemID: SyncedItem] = [:]
     var cloud: [ItemID: RemoteItem] = [:]
     var deletions: Set<DeletionEntry> = []
@@ -23,7 +31,7 @@ final class FakeDevice: DeviceView {
 
     let deviceName = "this one"
     let rootKey = InodeKey(tag: 1, words: (1, 0, 0))
-    let now = Instant(.seconds(1))
+    var now = Instant(.seconds(1))
     var wallClock = Timestamp(seconds: 1000, nanoseconds: 0)
     var isCaseInsensitive = false
     /// The packages that folders are, or lie in.
@@ -48,7 +56,7 @@ final class FakeDevice: DeviceView {
 
     func put(_ state: LocalState, at place: LocalPlace) {
         tree[place] = state
-        if state.kind == .folder || state.kind == .package { folders[state.key] = place }
+        if state.kind == .folder || state.kind == .package { places[state.key] = place }
     }
 
     func newItem() -> ItemID {
@@ -78,13 +86,13 @@ final class FakeDevice: DeviceView {
         tree[place]?.key == key ? texts[key].map { Array($0.utf8) } : nil
     }
 
-    func place(ofFolder key: InodeKey) -> LocalPlace? { folders[key] }
+    func place(ofFolder key: InodeKey) -> LocalPlace? { places[key] }
 
     func path(of place: LocalPlace) -> ItemPath? {
         var names = [place.name]
         var folder = place.folder
         while folder != rootKey {
-            guard let own = folders[folder] else { return nil }
+            guard let own = places[folder] else { return nil }
             names.append(own.name)
             folder = own.folder
         }

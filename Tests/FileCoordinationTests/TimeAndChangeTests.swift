@@ -158,8 +158,45 @@ import UbiquityModel
         let claim = world.ask(1, try write("f"))
         let (kept, _) = world.table.engineWaits(.read, try area("f"))
         let (given, _) = world.table.engineWaits(.read, try area("f"))
-        world.table.engineGaveUp(given)
+        world.table.engineGaveUp([given])
         #expect(try world.move("f", to: "g").isEmpty)
         #expect(world.release(claim.claim) == [.wakeEngine(kept)])
+    }
+
+    @Test func `a wait to write outlasts a wait to read the same`() throws {
+        var world = ClaimWorld()
+        let writer = world.ask(1, try write("f"))
+        let (toRead, _) = world.table.engineWaits(.read, try area("f"))
+        let (toWrite, _) = world.table.engineWaits(.write, try area("f"))
+        let reader = world.ask(2, try read("f"))
+        let actions = world.release(writer.claim)
+        #expect(actions == [.grant(reader.claim, [try target("f")]), .wakeEngine(toRead)])
+        #expect(world.release(reader.claim) == [.wakeEngine(toWrite)])
+        #expect(world.table.engineInterests.isEmpty)
+    }
+
+    @Test func `an exchange's end, and a file that is closed, free nothing for the engine`() throws {
+        var world = ClaimWorld()
+        _ = try world.programWrites("f")
+        let waiting = world.ask(1, try write("f"))
+        let exchange = try #require(world.table.beginExchange(try area("g")))
+        let (wait, _) = world.table.engineWaits(.write, try area("f"))
+        #expect(world.table.endExchange(exchange, in: world.situation).isEmpty)
+        #expect(try world.programCloses("f").granted == [waiting.claim])
+        #expect(world.release(waiting.claim) == [.wakeEngine(wait)])
+    }
+
+    /// What looks at each for each takes minutes here, with the lock held.
+    @Test(.timeLimit(.minutes(1)))
+    func `the end of a claim wakes all that waited for it, in their order, and no others`() throws {
+        var world = ClaimWorld()
+        let claim = world.ask(1, try write("d", .forDeleting))
+        _ = world.ask(2, try write("e"))
+        let (other, _) = world.table.engineWaits(.read, try area("e"))
+        var waits: [EngineWait] = []
+        for number in 0..<20_000 { waits.append(world.table.engineWaits(.read, try area("d/\(number)")).wait) }
+        let actions = world.release(claim.claim)
+        #expect(actions == waits.map { ClaimAction.wakeEngine($0) })
+        #expect(world.table.engineInterests.map(\.id) == [other])
     }
 }

@@ -183,5 +183,15 @@ extension Story {
             steps: [0, 2, 6, 7, 9, 14, 15, 16, 17, 21, 22, 24, 26, 27, 28, 29, 31, 33, 34, 35, 37, 38, 40, 48, 50],
             moreFaults: [.hardLinks]
         ),
+        // A placeholder of what a restored server has lost was asked for by nobody, since another waited for what never comes.
+        Story(
+            seed: 9_000_000_129_058,
+            steps: [
+                0, 1, 2, 3, 5, 6, 8, 10, 12, 13, 14, 17, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 35,
+                36, 37, 38, 39, 40, 42, 43, 45, 48, 49, 51, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 69, 70, 75, 76, 77,
+                79, 80, 81, 82, 83, 84, 85, 87, 88, 89, 90,
+            ],
+            moreFaults: [.claims, .races, .serverBackups]
+        ),
     ]
 }

@@ -76,10 +76,10 @@ final class ClaimBroker: Sendable {
                 for wait in found.keys { waiters.engine[wait] = nil }
                 return found
             }
-            for (wait, waiter) in ended {
-                self.update { $0.table.engineGaveUp(wait) }
-                waiter.resume()
-            }
+            guard !ended.isEmpty else { return }
+            let waits = Set(ended.keys)
+            self.update { $0.table.engineGaveUp(waits) }
+            for waiter in ended.values { waiter.resume() }
         }
     }
 

@@ -460,6 +460,11 @@ extension ItemTracker {
             return
         }
         if let row, row.local?.key != state.key, try waitsForStranded(row, candidate) {
+            // So is what is here: after a server was restored, the row of the item that it was may tell of another revision, and ask for nothing.
+            if state.isDataless, refusal(of: state.key) == nil {
+                waits(candidate.works, forContentOf: state.key)
+                view.fetchWhole(place, state.key)
+            }
             // What follows the content that is here can be had, whatever the item of the name waits for itself.
             if state.linkCount == 1, candidate.found == nil, let placeholder = state.placeholder,
                 let next = successor(of: state), next.id != id

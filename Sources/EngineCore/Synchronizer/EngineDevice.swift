@@ -35,8 +35,8 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws
     /// The same of links' targets.
     func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws
-    /// The deletions that wait for somebody's word are these.
-    func write(held: Set<ItemID>) throws
+    /// Those deletions wait for somebody's word, or do so no more.
+    func write(held isHeld: Bool, _ items: [ItemID]) throws
     /// Those deletions may go, whenever that is, or are not to be known any more.
     func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws
     /// Programs have changed something in them, or that is looked at and sent.

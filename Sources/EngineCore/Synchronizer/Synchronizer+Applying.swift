@@ -488,7 +488,8 @@ extension Synchronizer {
     /// had moved out of it first, and it is only not there yet.
     private func noteNotEmpty(_ candidate: Candidate) {
         guard let found = candidate.found else { return }
-        var somethingIsNew = true
+        // If it cannot be read, it is looked at again.
+        var somethingIsNew = false
         var names: [Name] = []
         if (try? device.forEachEntry(of: found.state.key) { name, _ in names.append(name) }) != nil {
             let attempts = staleCounts[candidate.id, default: 0]

@@ -179,7 +179,7 @@ extension Synchronizer {
     func movesIntoItself(_ candidate: Candidate, _ pass: Pass) throws -> Verdict {
         try noteBack(candidate, pass)
         if crossings[candidate.id, default: 0] < Self.mostCrossings, let parent = candidate.found?.parent,
-            let folder = try folderLeaving(candidate.id, from: parent)
+            let folder = try folderLeaving(candidate.id, from: parent, pass)
         {
             let attempts = crossings[candidate.id, default: 0] + 1
             crossings[candidate.id] = attempts
@@ -193,10 +193,12 @@ extension Synchronizer {
     }
 
     /// - Returns: the first of a folder, and those that it lies in in the cloud, which lies there in that item and has left its place here.
-    private func folderLeaving(_ item: ItemID, from folder: ItemID) throws -> ItemID? {
+    private func folderLeaving(_ item: ItemID, from folder: ItemID, _ pass: Pass) throws -> ItemID? {
         var next = folder
         // Rows could make a circle.
         for _ in 0..<1000 where next != .root && next != item {
+            // In this very commit, but after this one.
+            if pass.candidates[next]?.isOnItsWay ?? false { return next }
             guard let remote = try device.remote(next), let row = try device.synced(next) else { return nil }
             if row.place.parent == remote.place.parent, !tracker.refusedMoves.contains(next),
                 let place = try tracker.ownPlace(of: row), try tracker.knownItem(of: place.folder) != row.place.parent

@@ -21,6 +21,34 @@ struct DeletionsAhead {
     }
 }
 
+/// Items of the container, as they were counted, without those of which the cloud has taken the deletion since.
+struct CountedItems {
+    var count: Int
+    let at: Instant
+}
+
+/// Held deletions of which the database does not know yet that they are, or are no more: also what could not be written before.
+struct HeldMarks {
+    private(set) var unwritten: Set<ItemID> = []
+
+    /// - Parameters:
+    ///   - changed: What has come to be held, or is no more.
+    ///   - held: All that is held now.
+    mutating func write(
+        _ changed: some Sequence<ItemID>,
+        held: Set<ItemID>,
+        _ write: (_ isHeld: Bool, _ items: [ItemID]) throws -> Void
+    ) throws {
+        unwritten.formUnion(changed)
+        // All that is held may be a million, and not one of them has changed.
+        let fresh = unwritten.filter { held.contains($0) }
+        let former = unwritten.filter { !held.contains($0) }
+        if !former.isEmpty { try write(false, former.sorted()) }
+        if !fresh.isEmpty { try write(true, fresh.sorted()) }
+        unwritten = []
+    }
+}
+
 /// Deletions that wait: for somebody's word, or for others that have to go first.
 extension Synchronizer {
     func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
@@ -31,31 +59,51 @@ extension Synchronizer {
         releaseIfRemoved()
         var held = Set(ids).intersection(heldDeletions)
         let others = ids.filter { !held.contains($0) }
-        if !others.isEmpty, !admit(others) { held.formUnion(others) }
-        guard !held.isEmpty else { return sends }
-        hold(held.sorted())
-        for deletion in deletions where held.contains(deletion.candidate.id) { deletion.candidate.verdict = .parked }
-        return sends.filter { !held.contains($0.candidate.id) }
+        var uncounted: Set<ItemID> = []
+        do {
+            if try !admit(others) { held.formUnion(others) }
+        } catch {
+            logger.warning("deletions wait: it cannot be counted whether they are many", metadata: ["why": "\(error)"])
+            uncounted.formUnion(others)
+        }
+        guard !held.isEmpty || !uncounted.isEmpty else { return sends }
+        if !held.isEmpty { hold(held.sorted()) }
+        for deletion in deletions {
+            let candidate = deletion.candidate
+            if held.contains(candidate.id) { candidate.verdict = .parked }
+            guard uncounted.contains(candidate.id) else { continue }
+            noteProblem(candidate, "its deletion waits: the device's database cannot be read")
+            candidate.verdict = .failed
+        }
+        return sends.filter { !held.contains($0.candidate.id) && !uncounted.contains($0.candidate.id) }
     }
 
-    private func admit(_ ids: [ItemID]) -> Bool {
+    /// - Throws: when it is not known how many there are.
+    private func admit(_ ids: [ItemID]) throws -> Bool {
         // Each is counted once, however often it has to be sent.
         let fresh = ids.filter { !admittedDeletions.contains($0) }
+        guard !fresh.isEmpty else { return true }
+        let began = device.now
         let folder = commonPath(of: ids)
-        func judge(_ known: Int) -> DeletionGuard.Answer {
-            // To count all takes a second where there are a million.
-            let total = deletionGuard.dependsOnTotal(known, at: device.now) ? (try? device.itemCount()) ?? 0 : 0
+        func judge(_ known: Int) throws -> DeletionGuard.Answer {
+            let total = try deletionGuard.dependsOnTotal(known, at: device.now) ? itemTotal() : 0
             return deletionGuard.judge(
                 fresh.count,
                 known: known,
                 below: folder,
                 total: total,
                 at: device.now,
-                isRemoved: { !isHere($0) }
+                isRemoved: { isGone($0) }
             )
         }
-        var answer = judge(max(fresh.count, deletionsToCome()))
-        if case .held = answer, deletionsToCome() > fresh.count { answer = judge(max(fresh.count, untidiedToCome())) }
+        let toCome = try deletionsToCome()
+        var answer = try judge(max(fresh.count, toCome))
+        if case .held = answer, heldDeletions.isEmpty, let counted = itemsCounted, counted.at < began {
+            // Many may have come since: by a former count nothing is held that would be the first.
+            itemsCounted = nil
+            answer = try judge(max(fresh.count, toCome))
+        }
+        if case .held = answer, toCome > fresh.count { answer = try judge(max(fresh.count, untidiedToCome())) }
         switch answer {
         case .admitted:
             admittedDeletions.formUnion(fresh)
@@ -67,15 +115,23 @@ extension Synchronizer {
         }
     }
 
+    /// To count all takes a second where there are a million, and their deletion takes thousands of passes.
+    private func itemTotal() throws -> Int {
+        if let known = itemsCounted, device.now - known.at < Self.countingPause { return known.count }
+        let count = try device.itemCount()
+        itemsCounted = CountedItems(count: count, at: device.now)
+        return count
+    }
+
     /// Deletions that programs have done and no pass has come to: of a thousand not the first half goes before it is seen that they are many.
-    private func deletionsToCome() -> Int {
+    private func deletionsToCome() throws -> Int {
         guard device.loggedDeletions > DeletionGuard.smallestContainer / 2 else { return 0 }
         if let known = deletionsAhead, device.now - known.at < Self.countingPause { return known.items.count }
         // What was held more than a minute ago is a question of its own: it holds nothing else.
         let isRecent = heldAt.map { device.now - $0 <= DeletionGuard.window } ?? false
         let others = confirmedDeletions.union(admittedDeletions).union(isRecent ? [] : heldDeletions)
         // One more than are too many in any case.
-        let logged = (try? device.itemsDeletedHere(limit: DeletionGuard.mostItems + 1 + others.count)) ?? []
+        let logged = try device.itemsDeletedHere(limit: DeletionGuard.mostItems + 1 + others.count)
         let ahead = DeletionsAhead(items: logged.subtracting(others), at: device.now)
         deletionsAhead = ahead
         return ahead.items.count
@@ -109,11 +165,13 @@ extension Synchronizer {
 
     /// Nothing is held any more.
     package func releaseHeld() {
+        let released = heldDeletions
         heldDeletions = []
         awaitedRemoval = nil
         heldAt = nil
         deletionsAhead = nil
-        storeHeld()
+        itemsCounted = nil
+        storeHeld(released)
     }
 
     /// They are sent, or nothing was deleted.
@@ -128,6 +186,7 @@ extension Synchronizer {
 
     /// What was sent within the minute before others were held belongs to them.
     func noteSent(deletion item: ItemID) {
+        itemsCounted?.count -= 1
         guard heldDeletions.isEmpty else { return }
         // Not for each: there may be ten thousand.
         if let first = sentDeletions.first, device.now - first.at > DeletionGuard.window * 2 { dropFormerSent() }
@@ -150,13 +209,17 @@ extension Synchronizer {
         return isHere(ItemPath(Array(names[...index])))
     }
 
-    private func isHere(_ path: ItemPath) -> Bool {
+    /// What cannot be looked at is neither here nor gone: nothing goes for it.
+    private func isHere(_ path: ItemPath) -> Bool { ((try? inode(at: path)) ?? nil) != nil }
+    private func isGone(_ path: ItemPath) -> Bool { isNothing(try inode(at: path)) }
+
+    private func inode(at path: ItemPath) throws -> InodeKey? {
         var folder = device.rootKey
         for name in path.names {
-            guard let state = (try? device.observe(LocalPlace(folder: folder, name: name))) ?? nil else { return false }
+            guard let state = try device.observe(LocalPlace(folder: folder, name: name)) else { return nil }
             folder = state.key
         }
-        return true
+        return folder
     }
 
     /// What was held, or confirmed, is here again, or gone everywhere: nobody is asked about it any more.
@@ -164,31 +227,36 @@ extension Synchronizer {
         guard !heldDeletions.isEmpty || !confirmedDeletions.isEmpty else { return }
         let settled = pass.all.filter { $0.verdict == .done || $0.verdict == .sent }.map(\.id)
         forgetConfirmed(settled)
-        guard settled.contains(where: { heldDeletions.contains($0) }) else { return }
-        heldDeletions.subtract(settled)
-        storeHeld()
+        let released = settled.filter { heldDeletions.contains($0) }
+        guard !released.isEmpty else { return }
+        heldDeletions.subtract(released)
+        storeHeld(released)
     }
 
     private func hold(_ ids: [ItemID]) {
         let before = heldDeletions.count
         if before == 0 { dropFormerSent() }
         heldAt = device.now
-        heldDeletions.formUnion(ids)
-        storeHeld()
+        let fresh = ids.filter { heldDeletions.insert($0).inserted }
+        storeHeld(fresh)
         // Once, and again whenever they are twice as many.
         guard before == 0 || before.leadingZeroBitCount != heldDeletions.count.leadingZeroBitCount else { return }
         logger.warning("deletions are held", metadata: ["count": "\(heldDeletions.count)"])
     }
 
-    package func storeHeld() {
-        do { try device.write(held: heldDeletions) } catch {
+    private func storeHeld(_ changed: some Sequence<ItemID>) {
+        do {
+            try heldMarks.write(changed, held: heldDeletions) { isHeld, items in
+                try device.write(held: isHeld, items)
+            }
+        } catch {
             logger.warning("held deletions are not recorded", metadata: ["why": "\(error)"])
         }
     }
 
     /// The folder that everything held was in has gone: somebody has removed that one.
     package func releaseIfRemoved() {
-        guard !heldDeletions.isEmpty, let folder = awaitedRemoval, !folder.isRoot, !isHere(folder) else { return }
+        guard !heldDeletions.isEmpty, let folder = awaitedRemoval, !folder.isRoot, isGone(folder) else { return }
         let released = heldDeletions.sorted()
         releaseHeld()
         handle(.pendingLoaded(released, isLast: false))

@@ -37,6 +37,10 @@ extension Synchronizer {
         let gone = deletedMeanwhile(pass)
         let (verdicts, changed, woken) = tracker.settle(pass, works)
         forgetLookedAtPackages()
+        if !uploaded.isEmpty {
+            // What was read of it was of no use, if it is still there.
+            for case .place(let place) in works where verdicts[.place(place)] == .done { uploaded[place] = nil }
+        }
         if notesFinished {
             for work in works where verdicts[work] == .done || verdicts[work] == .sent { finishedIn[work] = passCount }
         }

@@ -269,7 +269,9 @@ extension Synchronizer {
 
     private func matches(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws -> Bool {
         guard let row, let local = row.local, local.key == state.key else { return false }
-        guard state.kind == .folder || state.kind == .package else { return local == LocalEvidence(state) }
+        guard state.kind == .folder || state.kind == .package else {
+            return try local == LocalEvidence(state) || isAsAgreed(state, row, local, at: place)
+        }
         guard row.attributes.mode == state.mode else { return false }
         if state.kind == .package {
             guard local == LocalEvidence(state) else { return false }
@@ -281,7 +283,26 @@ extension Synchronizer {
             // Whatever comes into a folder moves its change time: that alone is no difference.
             return true
         }
-        return try device.extendedAttributes(of: place, state.key) == row.attributes.extended
+        return try extended(of: place, state) == row.attributes.extended
+    }
+
+    /// A placeholder of whose times nothing is concluded: all that a program could have changed of it is compared.
+    private func isAsAgreed(
+        _ state: LocalState,
+        _ row: SyncedItem,
+        _ local: LocalEvidence,
+        at place: LocalPlace
+    ) throws -> Bool {
+        guard let placeholder = state.placeholder, local == LocalEvidence(state).untrusted,
+            row.attributes.modified == state.modified, row.attributes.mode == state.mode,
+            Planner.agrees(.dataless(placeholder.revision, size: placeholder.size), with: row.content)
+        else { return false }
+        return try extended(of: place, state) == row.attributes.extended
+    }
+
+    /// What the look at it has told already is not asked for again.
+    private func extended(of place: LocalPlace, _ state: LocalState) throws -> [[UInt8]: [UInt8]]? {
+        state.mayHaveAttributes ? try device.extendedAttributes(of: place, state.key) : [:]
     }
 
     package func markScanned(_ place: LocalPlace) {

@@ -37,6 +37,7 @@ package final class Synchronizer<Device: EngineDevice> {
     /// Folders that another inode has gone on as: what lay in them is looked at when they have come to rest.
     var continuedFolders: Set<ItemID> = []
     var deletionsAhead: DeletionsAhead?
+    var itemsCounted: CountedItems?
     /// Deletions that were sent lately, as far as they may belong to what is held.
     package var sentDeletions: [(item: ItemID, at: Instant)] = []
     /// Folders that were found at the start and are no items, as far as anybody knows.
@@ -75,6 +76,7 @@ package final class Synchronizer<Device: EngineDevice> {
     var waitingForPackage: [LocalPlace: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()
     package var heldDeletions: Set<ItemID> = []
+    var heldMarks = HeldMarks()
     /// When deletions were held last.
     var heldAt: Instant?
     /// Deletions of which somebody has said that they may go, and which are not sent yet.

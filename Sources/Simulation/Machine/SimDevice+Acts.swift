@@ -41,9 +41,13 @@ extension SimDevice: EngineDevice {
         for (item, sent) in sentLinks { machine.database.sentLinks[item] = sent }
     }
 
-    func write(held: Set<ItemID>) throws {
+    func write(held isHeld: Bool, _ items: [ItemID]) throws {
         try canWrite()
-        machine.database.held = held
+        if isHeld {
+            machine.database.held.formUnion(items)
+        } else {
+            machine.database.held.subtract(items)
+        }
     }
 
     func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws {

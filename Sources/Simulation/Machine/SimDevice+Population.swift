@@ -95,15 +95,7 @@ extension SimDevice {
 
     func recordMade() {
         guard !made.isEmpty, !isDead else { return }
-        let isHeard = synchronizer.core.connection == .live
-        let told = Set(changes.compactMap(\.key))
-        let rows = made.map { one in
-            let isTrusted = isHeard && !told.contains(one.state.key)
-            return SyncedItem(
-                one.remote,
-                local: isTrusted ? LocalEvidence(one.state) : LocalEvidence(unheard: one.state)
-            )
-        }
+        let rows = made.map { one in SyncedItem(one.remote, local: LocalEvidence(unheard: one.state)) }
         guard (try? canWrite()) != nil else { return later(500_000...1_000_000) { $0.recordMade() } }
         let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
         machine.database.noteUnpopulated(folders)

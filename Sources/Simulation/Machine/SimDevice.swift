@@ -38,7 +38,7 @@ final class SimDevice {
     /// What is being published, under which name it is staged until then.
     var appearing: [ItemID: String] = [:]
     /// What programs did and the engine has not been told of.
-    private(set) var changes: [LocalChange] = []
+    private var changes: [LocalChange] = []
     private var drainIsDue = false
     private var stagedCount = 0
     /// Each connection has its number; 0: there is none.

@@ -40,11 +40,7 @@ extension EngineView: EngineDevice {
         try replica.database.write(sentLinks: sentLinks)
     }
 
-    func write(held: Set<ItemID>) throws {
-        let stored = try replica.database.held()
-        try replica.database.setHeld(false, Array(stored.subtracting(held)))
-        try replica.database.setHeld(true, Array(held.subtracting(stored)))
-    }
+    func write(held isHeld: Bool, _ items: [ItemID]) throws { try replica.database.setHeld(isHeld, items) }
 
     func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws {
         try replica.database.setConfirmed(isConfirmed, items)
@@ -200,10 +196,16 @@ extension EngineView: EngineDevice {
 
     func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {
         guard let engine else { return }
+        // As `whenFree` asks.
+        let wait = ClaimWait(path: path, isToRead: !claims.engineMay(read: path))
+        let isOpen = claimWaits[wait] != nil
+        claimWaits[wait, default: []].formUnion(works)
+        guard !isOpen else { return }
         let claims = claims
-        Task {
+        // It ends with the claim, or when the container is taken from the broker: the engine may be gone by then.
+        Task { [weak engine] in
             await claims.whenFree(path)
-            await engine.wake(works)
+            await engine?.becameFree(wait)
         }
     }
 
@@ -342,5 +344,12 @@ extension EngineView: EngineDevice {
     func connectionFailed(_ error: any Error) {
         let reason = error is RestoredCloud ? CloudError.offline("the server was restored") : error as? CloudError
         if let reason { engine?.assumeIsolated { $0.dropConnection(reason) } }
+    }
+}
+
+extension ContainerEngine {
+    /// What asks from now on waits anew.
+    fileprivate func becameFree(_ wait: EngineView.ClaimWait) {
+        wake(synchronizer.device.claimWaits.removeValue(forKey: wait) ?? [])
     }
 }

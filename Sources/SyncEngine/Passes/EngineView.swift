@@ -38,6 +38,14 @@ final class EngineView: DeviceView {
     private(set) lazy var timestampTick = TimestampTick.measured(in: replica.staging)
     private var lastFolder: (key: InodeKey, folder: OwnedFile)?
     var ahead = LookAhead()
+    /// What goes on when a program's claim no longer stands in its way: one wait for each, however often the work is looked at meanwhile.
+    var claimWaits: [ClaimWait: Set<EngineCore.Work>] = [:]
+
+    struct ClaimWait: Hashable, Sendable {
+        let path: ItemPath
+        /// Else it may be read, and not changed: that ends with other claims.
+        let isToRead: Bool
+    }
 
     init(
         container: ContainerID,

@@ -11,18 +11,15 @@ import UbiquityModel
 extension ContainerEngine {
     /// Writes the rows of what was made on request. It may be done before those inodes are durable: they hold no content, and what a
     /// power loss takes of them is put back.
-    /// - Parameter told: what programs have changed that was heard of just before.
-    func recordPopulated(told: Set<InodeKey> = []) {
+    func recordPopulated() {
         while populator.hasMade {
             let made = populator.takeMade()
             var changes = SyncedChanges()
             // What a program does to it in the same tick of the clock does not show in its times, and the driver's word of that may be lost with
-            // this process before it is looked at: while there is no connection, or if it has come already.
-            let isHeard = core.connection == .live
-            let told = told.union(host.toldKeys())
+            // this process before it is looked at.
             changes.upserts = made.map { one in
                 var row = synchronizer.agreed(one.remote, one.state, one.place)
-                if !isHeard || told.contains(one.state.key) { row.local = LocalEvidence(unheard: one.state) }
+                row.local = LocalEvidence(unheard: one.state)
                 return row
             }
             let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)

@@ -66,6 +66,8 @@ struct Downloader: Sendable {
                 guard
                     let remote = try noted.flatMap({ try replica.database.remote($0) })
                         ?? replica.database.remote(revision: revision)
+                        // Its item has another revision by now, as a restored server tells: this one may still be a version of it.
+                        ?? (isPart ? nil : rows.first).flatMap({ try replica.database.remote($0.id) })
                 else { return nil }
                 return (remote.id, remote.place, nil, remote)
             }

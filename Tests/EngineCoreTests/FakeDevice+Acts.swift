@@ -1,0 +1,80 @@
+import EngineCore
+import Reconciliation
+import UbiquityModel
+
+/// What a database throws that cannot be read.
+struct BrokenDatabase: Error {}
+
+/// As much of a device as the decisions about deletions ask for: nothing is sent or applied.
+extension FakeDevice: EngineDevice {
+    var timestampTick: Duration { .zero }
+    // No test of these sends anything.
+    func newOperation() -> OperationID { fatalError("nothing is sent") }
+    func newRevision() -> RevisionID { fatalError("nothing is sent") }
+    func noteChanges() -> Bool { true }
+    func perform(_ effect: EngineCore.Effect) {}
+    func manifest(_ content: ContentID) throws -> Manifest? { nil }
+    func remoteChildren(of folder: ItemID) throws -> [RemoteItem] { [] }
+    func hasSynced() throws -> Bool { true }
+    func differing(after last: ItemID?, limit: Int) throws -> [ItemID] { [] }
+    func write(sending: [(item: ItemID, sent: SentRevision)]) throws {}
+    func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws {}
+    func write(held isHeld: Bool, _ items: [ItemID]) throws {
+        if databaseFails { throw BrokenDatabase() }
+        heldWrites.append((isHeld: isHeld, items: items))
+        if isHeld { held.formUnion(items) } else { held.subtract(items) }
+    }
+    func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws {}
+    func write(changed isChanged: Bool, packages: [InodeKey]) throws {}
+    func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {}
+    func remoteIDs(after last: ItemID?, limit: Int) throws -> [ItemID] { [] }
+    func removeRemote(_ items: [ItemID], position: LogPosition) throws {}
+    func wasFormer(_ content: ContentID) throws -> Bool { false }
+    func itemCount() throws -> Int {
+        counts += 1
+        if databaseFails { throw BrokenDatabase() }
+        return total
+    }
+    var loggedDeletions: Int { 0 }
+    func itemsDeletedHere(limit: Int) throws -> Set<ItemID> { [] }
+    func record(_ record: PassRecord) async throws {}
+    func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool { true }
+    func syncedOrphans() throws -> [ItemID] { [] }
+    func unlog(_ deletions: [DeletionEntry]) throws {}
+    func forEachEntry(
+        of folder: InodeKey,
+        unless isPassedOver: (Name, LocalKind) throws -> Bool,
+        _ body: (Name, LocalState?) throws -> Void
+    ) throws {}
+    func stage(_ remote: RemoteItem) async throws -> String { "" }
+    func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] { [:] }
+    // Nor fetches.
+    func wholeContent(_ wanted: WantedContent) async -> WholeContent { fatalError("nothing is fetched") }
+    func newStagedName() -> String { "" }
+    func discard(_ staged: String) {}
+    func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? { nil }
+    func perform(_ acts: [(Mutation, ItemPath)]) async -> [Result<MutationResult, MutationFailure>?] { [] }
+    func noteRevision(_ revision: RevisionID, of item: ItemID) {}
+    func willAppear(_ staged: [(item: ItemID, name: String)]) {}
+    func haveAppeared() {}
+    func populatedFolder(_ item: ItemID) -> InodeKey? { nil }
+    func hasWriter(_ key: InodeKey) -> Bool { false }
+    func collectDirty(_ key: InodeKey) {}
+    func mayRead(_ path: ItemPath) -> Bool { true }
+    func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath) {}
+    func log(_ deletion: DeletionEntry) {}
+    func itemBeingCreated(_ key: InodeKey) -> ItemID? { nil }
+    func beginCreating(_ key: InodeKey, _ item: ItemID) {}
+    static var smallFile: Int64 { 1 }
+    static var smallArrival: Int64 { 1 }
+    func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] { [] }
+    func beginTransfer(_ file: WantedFile, of item: ItemID, _ works: Set<EngineCore.Work>) {}
+    func missing(_ chunks: [ChunkID]) async throws -> Set<ChunkID> { [] }
+    func upload(_ chunks: [(id: ChunkID, bytes: [UInt8])]) async throws {}
+    func commit(
+        _ operations: [ItemOperation],
+        chunks: [(id: ChunkID, bytes: [UInt8])]
+    ) async throws -> [OperationOutcome] { [] }
+    func isOfConnection(_ error: any Error) -> Bool { false }
+    func connectionFailed(_ error: any Error) {}
+}
