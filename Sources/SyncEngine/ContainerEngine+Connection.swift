@@ -32,6 +32,7 @@ extension ContainerEngine {
             try await listFolders()
             guard !Task.isCancelled else { return }
             connectionProblem = nil
+            endImports()
             handle(.caughtUp)
             searchKept()
             contentWatch.grew()

@@ -232,10 +232,30 @@ package actor ContainerEngine {
     /// All that others had done when this device heard of it is done here as well: what they delete from now on goes.
     private func forgetImported() {
         guard !tracker.imported.isEmpty else { return }
-        do { try replica.database.setImported(false, Array(tracker.imported)) } catch {
+        forgetImported { _ in true }
+    }
+
+    /// All that others had done is known: what they have not deleted by now goes when they do. The rest comes back first.
+    func endImports() {
+        guard !tracker.imported.isEmpty else { return }
+        forgetImported { item in try replica.database.remote(item)?.isDeleted != true }
+    }
+
+    /// After a pass.
+    func endBroughtBack() {
+        guard !tracker.broughtBack.isEmpty else { return }
+        forgetImported { tracker.broughtBack.contains($0) }
+        tracker.broughtBack = []
+    }
+
+    private func forgetImported(where isOver: (ItemID) throws -> Bool) {
+        do {
+            let over = try tracker.imported.filter(isOver)
+            try replica.database.setImported(false, over.sorted())
+            tracker.imported.subtract(over)
+        } catch {
             logger.warning("what was imported stays marked", metadata: ["why": "\(error)"])
         }
-        tracker.imported = []
     }
 
     /// Of inodes that were never synced, or are another item's by now.
@@ -379,6 +399,7 @@ package actor ContainerEngine {
         }
         view.keepsFolder = true
         await synchronizer.run(works)
+        endBroughtBack()
         view.keepsFolder = false
         view.ahead.end()
         endWatchingFills()

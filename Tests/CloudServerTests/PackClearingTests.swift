@@ -85,7 +85,7 @@ import UbiquityModel
                 now: { Self.now },
                 logger: RunningServer.logger
             )
-            return try await housekeeping.clearPacks(Self.now.after(pause))
+            return try await housekeeping.clearPacks(Self.now.after(pause), isBehind: false)
         }
 
         func left(in pack: UInt64) async throws -> [ChunkID] {

@@ -10,7 +10,7 @@ import UbiquityModel
 
     private func reopened() throws -> StateDatabase { try StateDatabase(path: folder.appending("state.db")) }
 
-    @Test func `what was imported, held or confirmed is still so when the service starts again, until it is not`() throws {
+    @Test func `what was imported, held or confirmed is still so after a restart`() throws {
         let ids = (1...3).map { ItemID(high: 7, low: UInt64($0)) }
         do {
             let database = try reopened()

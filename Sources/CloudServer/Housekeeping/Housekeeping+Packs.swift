@@ -21,8 +21,9 @@ extension Housekeeping {
     private static let listedBytes: Int64 = 256 * 1024 * 1024
 
     /// Removes empty packs, and moves what is still needed out of those that are half empty.
+    /// - Parameter isBehind: `now` is not what the clock says, and follows it by leaps.
     /// - Returns: when there is something to do again.
-    func clearPacks(_ now: Timestamp) async throws -> Timestamp {
+    func clearPacks(_ now: Timestamp, isBehind: Bool) async throws -> Timestamp {
         try Task.checkCancellation()
         let packs = try await catalog.thinnedPacks(now: now)
         guard !packs.isEmpty else { return Timestamp(nanoseconds: .max) }
@@ -33,7 +34,8 @@ extension Housekeeping {
         // First what makes room: on a full disk nothing else may go well.
         var rest: [PackUse] = []
         for pack in packs {
-            guard let due = end(of: pack), due <= now else {
+            // While time is counted in steps of days, these say nothing of how long that was.
+            guard let due = end(of: pack), due <= now, !isBehind else {
                 rest.append(pack)
                 continue
             }
@@ -49,7 +51,7 @@ extension Housekeeping {
             try await attempt("looking at", pack.pack) {
                 guard let size = try await chunks.size(ofClosed: pack.pack) else { return try await noteOpen(pack) }
                 if let due = end(of: pack) {
-                    next = min(next, due)
+                    next = min(next, max(due, isBehind ? now.after(Self.emptyFor) : due))
                 } else if pack.liveBytes < Int64(clamping: size) / 2 {
                     thin.append(pack)
                 }

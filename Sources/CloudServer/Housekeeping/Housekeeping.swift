@@ -54,7 +54,7 @@ struct Housekeeping: Service {
             next = .failure(error)
         }
         // Also when that has failed: on a full disk it is what makes room.
-        let packs = try await clearPacks(count.time)
+        let packs = try await clearPacks(count.time, isBehind: count.time < start)
         return min(try next.get(), start.after(count.time.age(at: packs)))
     }
 

@@ -135,6 +135,7 @@ extension ItemTracker {
     ) {
         guard verdict == .done || verdict == .sent else { return }
         lookAfterRest(of: candidate, pass)
+        if !imported.isEmpty, imported.contains(candidate.item) { broughtBack.insert(candidate.item) }
         if !absentSince.isEmpty { absentSince[candidate.item] = nil }
         if !contested.isEmpty { contested.remove(candidate.item) }
         view.settled(candidate.id, candidate.found?.state.key)

@@ -65,6 +65,8 @@ package final class ItemTracker<View: DeviceView> {
     /// Items that an import has found here, equal, and of which it has removed the source: what others deleted before this device heard of it
     /// stays.
     package var imported: Set<ItemID> = []
+    /// Those of them that are in the cloud again.
+    package var broughtBack: Set<ItemID> = []
     /// Links that took another item's name when they were on their way to the cloud as items of their own. Not in the log of deletions, which
     /// may outlive with the power what the disk loses: then only the cloud has the link, and a link is not among what is recently deleted.
     package var replacingLinks: Set<ItemID> = []

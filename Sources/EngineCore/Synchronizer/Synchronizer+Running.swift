@@ -23,6 +23,7 @@ extension Synchronizer {
             lookIntoSuccessors(pass)
             for candidate in decided.transfers { beginTransfer(candidate) }
             let unsent = try await trySending(decided.sends, pass)
+            if unsent != nil { leaveContents(pass) }
             await apply(pass)
             if let unsent { throw unsent }
             try await record(pass)
@@ -73,6 +74,14 @@ extension Synchronizer {
             return error
         }
         return nil
+    }
+
+    /// Contents would be waited for in vain, one after the other.
+    private func leaveContents(_ pass: Pass) {
+        for candidate in pass.all where candidate.verdict == nil && candidate.found?.state.isDataless == false {
+            let replaces = candidate.applies.contains { if case .planned(.replace) = $0 { true } else { false } }
+            if replaces { candidate.verdict = .failed }
+        }
     }
 
     /// Nothing waits for it, but somebody may look for it: a server was restored, and the file has gone from the disk as well.

@@ -78,7 +78,7 @@ extension Synchronizer {
             if let found = send.candidate.found, isDeferred(send.candidate) { waiting.insert(found.state.key) }
             if send.isDeletion, let package = send.candidate.joins.flatMap({ joined[$0] }) {
                 // What becomes of that is known first.
-                if package.verdict == nil, !batch.isEmpty {
+                if batch.contains(where: { $0.candidate.id == package.id }) {
                     try await commit(batch, pass)
                     (batch, operations, bytes) = ([], 0, 0)
                 }

@@ -118,7 +118,8 @@ package struct LocalEvidence: Hashable, Sendable {
         if state.kind == .folder || state.kind == .file && state.isDataless { self = untrusted }
     }
 
-    /// The same, but that the next scan looks at the file whatever has become of it: by its times alone it does not show.
+    /// The same, but that the next scan does not go by the times: it looks at the file whatever has become of it, and compares all that a
+    /// placeholder tells.
     package var untrusted: LocalEvidence {
         LocalEvidence(
             key: key,
