@@ -215,9 +215,7 @@ final class History {
         strace.send(SIGINT)
         // Told so while the service dies, it may wait for the first thread for ever: the kernel reports that one after all others, which
         // strace takes no more. Dead, the service is none of its business.
-        let deadline = ContinuousClock.now + .seconds(5)
-        while strace.isRunning, ContinuousClock.now < deadline { usleep(20_000) }
-        if strace.isRunning, !Processes.exists(service) { strace.send(SIGKILL) }
+        if !strace.hasEnded(within: .seconds(5)), !Processes.exists(service) { strace.send(SIGKILL) }
         // Not before the disk lets go of the service's threads.
         _ = try strace.wait(.seconds(60))
     }

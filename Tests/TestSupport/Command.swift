@@ -120,12 +120,7 @@ package final class Command: @unchecked Sendable {
     /// Waits for its end; at the deadline writes down where it hangs, kills it and throws.
     @discardableResult
     package func wait(_ limit: Duration = .seconds(60)) throws -> Result {
-        let deadline = Date(timeIntervalSinceNow: limit.seconds)
-        condition.lock()
-        while exit == nil, condition.wait(until: deadline) {}
-        let code = exit
-        condition.unlock()
-        guard let code else {
+        guard let code = code(within: limit) else {
             let place = Processes.whereabouts(of: pid)
             kill()
             throw TestFailure(
@@ -140,6 +135,17 @@ package final class Command: @unchecked Sendable {
             errors: errorsSoFar,
             duration: ContinuousClock.now - start
         )
+    }
+
+    /// Waits for its end, which may not come.
+    package func hasEnded(within limit: Duration) -> Bool { code(within: limit) != nil }
+
+    private func code(within limit: Duration) -> Int32? {
+        let deadline = Date(timeIntervalSinceNow: limit.seconds)
+        condition.lock()
+        defer { condition.unlock() }
+        while exit == nil, condition.wait(until: deadline) {}
+        return exit
     }
 
     private func reap() {
