@@ -162,7 +162,7 @@ extension ContainerEngine {
             recordPopulated()
             try noteUnlisted(page)
             arriving = try prepareForChanges(page.items)
-            synchronizer.remoteArrives(page.items)
+            try synchronizer.remoteArrives(page.items)
             try replica.database.write(
                 remote: page.items,
                 manifests: page.manifests,

@@ -163,4 +163,10 @@ package struct PlannedSend {
     }
 
     package var isDeletion: Bool { actions.contains { if case .delete = $0 { true } else { false } } }
+
+    /// Something else took the name of the link that was agreed on.
+    var replacesLink: Bool {
+        guard candidate.synced?.content.kind == .symlink else { return false }
+        return actions.contains { if case .edit = $0 { true } else { false } }
+    }
 }

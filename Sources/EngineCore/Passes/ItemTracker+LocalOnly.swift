@@ -85,9 +85,7 @@ extension ItemTracker {
                 if !settleAbsent(place, state, row, candidate) { bringWhole(place, state, candidate) }
                 continue
             }
-            if row.content == .folder,
-                try fetching.count >= Self.fetchesAtOnce || !view.populateBelow(row.id) || !isWholeBelow(row.id)
-            {
+            if row.content == .folder, try !isWholeBelow(row.id) {
                 // All of it goes, or none.
                 isWhole = false
                 candidate.verdict = .later(fetching.isEmpty ? .seconds(1) : .milliseconds(100))
@@ -149,25 +147,46 @@ extension ItemTracker {
 
     /// Whether all contents below a folder are here; brings what is not.
     private func isWholeBelow(_ folder: ItemID) throws -> Bool {
-        var isWhole = true
-        for row in try view.syncedSubtree(of: folder) where row.local?.isDataless == true {
-            guard let parent = folderKey(of: row.place.parent), let local = row.local,
-                !isAbsent(local.key)
+        guard fetching.count < Self.fetchesAtOnce else { return false }
+        // What was lacking is gone on with. To look through all again for each few that have come would take for ever.
+        if let known = lackingBelow.removeValue(forKey: folder) {
+            let inFlight = fetching.count
+            let lacking = try bring(known)
+            if fetching.count > inFlight {
+                lackingBelow[folder] = lacking
+                return false
+            }
+        }
+        guard try view.populateBelow(folder) else { return false }
+        let lacking = try bring(view.syncedSubtree(of: folder).filter { $0.local?.isDataless == true }.map(\.id))
+        if !lacking.isEmpty { lackingBelow[folder] = lacking }
+        return lacking.isEmpty
+    }
+
+    /// Brings as many contents as may come at once.
+    /// - Returns: the items of which the contents are not here.
+    private func bring(_ items: [ItemID]) throws -> [ItemID] {
+        var lacking: [ItemID] = []
+        for (index, item) in items.enumerated() {
+            guard let row = try view.synced(item), let local = row.local,
+                let place = try placeLackingContent(row, local)
             else { continue }
-            let own = LocalPlace(folder: parent, name: row.place.name)
-            // Its row may not say yet that its content has come, nor that it has another name.
-            guard
-                let place = try [own, moves[local.key]].compactMap({ $0 }).first(where: { place in
-                    guard let state = try view.observe(place) else { return false }
-                    return state.key == local.key && state.lacksContent
-                })
-            else { continue }
-            isWhole = false
+            lacking.append(item)
             if refusal(of: local.key) == nil { view.fetchWhole(place, local.key) }
             // It is looked through again when some have come.
-            if fetching.count >= Self.fetchesAtOnce { return false }
+            if fetching.count >= Self.fetchesAtOnce { return lacking + items[(index + 1)...] }
         }
-        return isWhole
+        return lacking
+    }
+
+    private func placeLackingContent(_ row: SyncedItem, _ local: LocalEvidence) throws -> LocalPlace? {
+        guard local.isDataless, let parent = folderKey(of: row.place.parent), !isAbsent(local.key) else { return nil }
+        let own = LocalPlace(folder: parent, name: row.place.name)
+        // Its row may not say yet that its content has come, nor that it has another name.
+        return try [own, moves[local.key]].compactMap { $0 }.first { place in
+            guard let state = try view.observe(place) else { return false }
+            return state.key == local.key && state.lacksContent
+        }
     }
 
     private func collectChildrenLeaving(

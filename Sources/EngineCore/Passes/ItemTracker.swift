@@ -81,6 +81,8 @@ package final class ItemTracker<View: DeviceView> {
     package var madeFolders: [InodeKey: ItemID] = [:]
     /// Files that are being brought here for the engine's own purposes.
     package var fetching: Set<InodeKey> = []
+    /// Items in folders that leave the cloud, of which the contents were not here when that was last looked through.
+    var lackingBelow: [ItemID: [ItemID]] = [:]
     /// Files whose content could not be had.
     private var undeliverable: [InodeKey: Undeliverable] = [:]
     /// What the cloud has said of why they have none, also while it is asked for once more.

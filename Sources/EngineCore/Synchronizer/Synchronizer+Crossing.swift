@@ -113,7 +113,7 @@ extension Synchronizer {
             // That is sent in this very pass. If it waits for this one's name in turn, one of them takes another name on the way.
             crossings[candidate.id, default: 0] += 1
             crossings[rival, default: 0] += 1
-            candidate.verdict = .later(.milliseconds(20))
+            candidate.verdict = .later(Self.pause(until: other))
         } else if let delay = try delay(ofLeaving: rival, candidate, pass) {
             candidate.verdict = .later(delay)
         } else if let known = try device.remote(rival), !known.isDeleted,
@@ -124,6 +124,15 @@ extension Synchronizer {
         } else {
             // The feed is about to say who it is: then they can be compared.
             candidate.verdict = .later(.milliseconds(50))
+        }
+    }
+
+    /// Until one that is to be sent is looked at again: what is read, or waits for its turn to be, is not sent in this pass.
+    private static func pause(until other: Candidate) -> Duration {
+        switch other.verdict {
+        case .later(let delay): min(max(delay, .milliseconds(20)), .milliseconds(500))
+        case .transferring: .milliseconds(500)
+        case .done, .sent, .again, .next, .parked, .failed, nil: .milliseconds(20)
         }
     }
 
@@ -159,8 +168,8 @@ extension Synchronizer {
             switch other.verdict {
             case .parked, .failed: return nil
             case .later(let delay):
-                // The claim has ended since.
-                if delay == EngineCore.claimPause { return .milliseconds(50) }
+                // The claim has ended since. Or it waits for its turn to be sent.
+                if delay == EngineCore.claimPause { return .milliseconds(other.waitsForPrograms ? 50 : 500) }
                 guard delay <= .seconds(2) else { return nil }
                 if let key = row.local?.key { tracker.waits(candidate.works, forContentOf: key) }
                 return delay

@@ -2,53 +2,6 @@ import Logging
 import Reconciliation
 package import UbiquityModel
 
-/// Items of which programs have deleted the files, and no pass has sent that, without what was admitted since.
-struct DeletionsAhead {
-    private(set) var items: Set<ItemID>
-    /// When that was asked.
-    let at: Instant
-    /// How many of them lose something, if that was asked.
-    var untidied: Int?
-
-    init(items: Set<ItemID>, at: Instant) {
-        self.items = items
-        self.at = at
-    }
-
-    mutating func remove(_ admitted: [ItemID]) {
-        items.subtract(admitted)
-        untidied = nil
-    }
-}
-
-/// Items of the container, as they were counted, without those of which the cloud has taken the deletion since.
-struct CountedItems {
-    var count: Int
-    let at: Instant
-}
-
-/// Held deletions of which the database does not know yet that they are, or are no more: also what could not be written before.
-struct HeldMarks {
-    private(set) var unwritten: Set<ItemID> = []
-
-    /// - Parameters:
-    ///   - changed: What has come to be held, or is no more.
-    ///   - held: All that is held now.
-    mutating func write(
-        _ changed: some Sequence<ItemID>,
-        held: Set<ItemID>,
-        _ write: (_ isHeld: Bool, _ items: [ItemID]) throws -> Void
-    ) throws {
-        unwritten.formUnion(changed)
-        // All that is held may be a million, and not one of them has changed.
-        let fresh = unwritten.filter { held.contains($0) }
-        let former = unwritten.filter { !held.contains($0) }
-        if !former.isEmpty { try write(false, former.sorted()) }
-        if !fresh.isEmpty { try write(true, fresh.sorted()) }
-        unwritten = []
-    }
-}
-
 /// Deletions that wait: for somebody's word, or for others that have to go first.
 extension Synchronizer {
     func holdBackDeletions(_ sends: [PlannedSend], _ pass: Pass) -> [PlannedSend] {
@@ -272,23 +225,29 @@ extension Synchronizer {
     // MARK: What is here only from now on
 
     /// What leaves the cloud for where nothing is sent from lasts there before the cloud is told. Else a power loss could set it back to its
-    /// name, from which the cloud's word would then take it.
+    /// name, from which the cloud's word would then take it. Nor is a link's new target sent before it lasts that the former link went
+    /// elsewhere, by an exchange say: the cloud keeps no versions of links.
     /// - Returns: what is sent.
     func lasting(_ sends: [PlannedSend]) async -> [PlannedSend] {
         let leaving = sends.filter { $0.candidate.leavesFor != nil && $0.isDeletion }
-        guard !leaving.isEmpty else { return sends }
-        for send in sends where send.candidate.isLeaving && send.isDeletion {
-            tracker.leftItems.insert(send.candidate.id)
+        let relinked = sends.filter(\.replacesLink)
+        guard !leaving.isEmpty || !relinked.isEmpty else { return sends }
+        if !leaving.isEmpty {
+            for send in sends where send.candidate.isLeaving && send.isDeletion {
+                tracker.leftItems.insert(send.candidate.id)
+            }
         }
-        let places = leaving.compactMap(\.candidate.leavesFor)
-        let left = leaving.compactMap { $0.candidate.synced.flatMap { tracker.folderKey(of: $0.place.parent) } }
+        let places = leaving.compactMap(\.candidate.leavesFor) + relinked.compactMap(\.candidate.found?.place)
+        let left = (leaving + relinked).compactMap {
+            $0.candidate.synced.flatMap { tracker.folderKey(of: $0.place.parent) }
+        }
         if await device.makeDurable(places, Set(left)) { return sends }
-        for send in leaving {
-            noteProblem(send.candidate, "it cannot leave the cloud: the disk does not write")
-            send.candidate.verdict = .failed
-        }
-        let refused = Set(leaving.map(\.candidate.id))
-        return sends.filter { !refused.contains($0.candidate.id) }
+        for send in leaving { noteProblem(send.candidate, "it cannot leave the cloud: the disk does not write") }
+        for send in relinked { noteProblem(send.candidate, "it cannot be sent: the disk does not write") }
+        let refused = leaving + relinked
+        for send in refused { send.candidate.verdict = .failed }
+        let ids = Set(refused.map(\.candidate.id))
+        return sends.filter { !ids.contains($0.candidate.id) }
     }
 
     // MARK: Folders that are not empty

@@ -117,7 +117,28 @@ package final class Synchronizer<Device: EngineDevice> {
     }
 
     /// The cloud tells of these items, and that is about to be written down.
-    package func remoteArrives(_ items: [RemoteItem]) { tracker.noteArriving(items) }
+    package func remoteArrives(_ items: [RemoteItem]) throws {
+        tracker.noteArriving(items)
+        try rememberAnnouncements(among: items)
+    }
+
+    /// What this device has announced and knows nothing of, since its disk is an older one, is written down as sent before it is known as the
+    /// cloud's. Else, in a folder that is made on request, it would stay there if this ends before it is taken back, and whoever asks for its
+    /// name would get a placeholder of what nobody has.
+    private func rememberAnnouncements(among items: [RemoteItem]) throws {
+        var news: [(item: ItemID, sent: SentRevision)] = []
+        for item in items where item.isAnnounced && !item.isDeleted && item.author == device.deviceName {
+            // What is sent at this moment, or was just answered, is not forgotten.
+            guard let revision = item.content.revision, tracker.sending[item.id] == nil,
+                tracker.newItems.key(of: item.id) == nil, try device.synced(item.id) == nil,
+                try device.remote(item.id).map({ $0.position < item.position }) ?? true
+            else { continue }
+            news.append((item.id, SentRevision(revision: revision, content: nil, isDoubtful: true)))
+        }
+        guard !news.isEmpty else { return }
+        try device.write(sending: news)
+        for (item, sent) in news { tracker.sending[item] = sent }
+    }
 
     /// The cloud's state of these items has been written down.
     package func remoteWritten(_ items: [RemoteItem]) {

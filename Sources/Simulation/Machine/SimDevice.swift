@@ -245,7 +245,7 @@ final class SimDevice {
             return true
         }
         let arriving = prepareForChanges(page.items)
-        synchronizer.remoteArrives(page.items)
+        try synchronizer.remoteArrives(page.items)
         machine.database.write(remote: page.items)
         machine.database.manifests.merge(page.manifests) { known, _ in known }
         machine.database.position = page.position
