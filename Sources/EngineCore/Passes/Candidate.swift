@@ -139,6 +139,14 @@ package final class Candidate {
     /// The item that it is from now on.
     var item: ItemID { adoptedAs ?? id }
 
+    /// It is to be looked at again when something has become of another one, or after a while.
+    var waits: Bool {
+        switch verdict {
+        case .later, .parked, .transferring: true
+        case .done, .sent, .again, .next, .failed, nil: false
+        }
+    }
+
     /// It is about to come into being here.
     package var appears: Bool {
         applies.contains { if case .planned(.appear) = $0 { true } else { false } }

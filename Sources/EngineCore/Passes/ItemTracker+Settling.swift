@@ -12,17 +12,25 @@ extension ItemTracker {
         var verdicts = pass.verdicts
         var woken: [Work] = []
         var ended: [DeletionEntry] = []
+        // What has come to wait in this very pass goes on waiting.
+        lazy var waiting = Set(pass.all.filter(\.waits).flatMap(\.works))
         for candidate in pass.all {
             let verdict = candidate.verdict ?? .done
             settle(candidate, verdict, pass, &ended)
             if verdict == .parked { waitingForNews[candidate.id, default: []].formUnion(candidate.works) }
             if verdict == .done || verdict == .sent {
-                if !waitingForNews.isEmpty {
-                    woken += (waitingForNews.removeValue(forKey: candidate.item) ?? []).subtracting(works).sorted()
+                if let waited = waitingForNews.removeValue(forKey: candidate.item) {
+                    woken += waited.subtracting(works).sorted()
+                    let stay = waited.intersection(waiting)
+                    if !stay.isEmpty { waitingForNews[candidate.item] = stay }
                 }
                 // It may have gone, or stand for something else by now.
-                if !waitingForContent.isEmpty, let key = candidate.found?.state.key {
-                    woken += (waitingForContent.removeValue(forKey: key) ?? []).subtracting(works).sorted()
+                if !waitingForContent.isEmpty, let key = candidate.found?.state.key,
+                    let waited = waitingForContent.removeValue(forKey: key)
+                {
+                    woken += waited.subtracting(works).sorted()
+                    let stay = waited.intersection(waiting)
+                    if !stay.isEmpty { waitingForContent[key] = stay }
                 }
             }
             for work in candidate.works { verdicts[work] = worse(verdicts[work], verdict) }

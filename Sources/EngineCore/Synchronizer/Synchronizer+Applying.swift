@@ -237,7 +237,7 @@ extension Synchronizer {
         if let modified = changes.modified { row.attributes.modified = modified }
         if let mode = changes.mode { row.attributes.mode = mode }
         if let extended = changes.extended { row.attributes.extended = extended }
-        row.local = LocalEvidence(state)
+        row.local = LocalEvidence(unheard: state)
         // Both sides have it there, and nobody had to move it.
         let place = Place(parent: found.parent, name: found.place.name)
         if place == candidate.remote?.place { row.place = place }

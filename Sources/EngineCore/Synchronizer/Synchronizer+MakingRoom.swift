@@ -132,7 +132,7 @@ extension Synchronizer {
         // A program's move, which nobody can be told, is no part of what was agreed on.
         if row.place == place { row.place.name = to.name }
         // What was not compared with the row is no more known to be what the row says than before.
-        if result.isUnchanged, row.local?.describes(known) ?? false { row.local = LocalEvidence(state) }
+        if result.isUnchanged, row.local?.describes(known) ?? false { row.local = LocalEvidence(unheard: state) }
         tracker.moves[state.key] = to
         noteWritten(to)
         pass.setRow(row)
@@ -247,7 +247,7 @@ extension Synchronizer {
         row.place = Place(parent: parent, name: name)
         // What was not compared with the row is no more known to be what the row says than before. A folder has no bytes.
         if result.isUnchanged, known.kind == .folder || row.local?.describes(known) ?? false {
-            row.local = LocalEvidence(state)
+            row.local = LocalEvidence(unheard: state)
         } else {
             noteWritten(place)
         }

@@ -88,7 +88,8 @@ extension Synchronizer {
         tracker.refusedMoves.remove(candidate.id)
         row.place = target
         if result.isUnchanged {
-            row.local = LocalEvidence(state)
+            // What a program has set of a folder's or a placeholder's attributes since the look is in its change time, and compared by nobody.
+            row.local = LocalEvidence(unheard: state)
         } else {
             // Written to meanwhile: what is known of the old bytes is known no more.
             noteWritten(place)

@@ -46,11 +46,21 @@ extension InodeKey {
     }
 
     package init?(bytes: some Collection<UInt8>) {
+        guard let key = withContiguousBytes(bytes, Self.init(bytes:)) else { return nil }
+        self = key
+    }
+
+    // Without anything generic (see `Name`).
+
+    package init?(bytes: [UInt8]) {
+        guard let key = bytes.withUnsafeBytes(Self.init(bytes:)) else { return nil }
+        self = key
+    }
+
+    package init?(bytes: UnsafeRawBufferPointer) {
         guard (8...32).contains(bytes.count) else { return nil }
         var all: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-        withUnsafeMutableBytes(of: &all) { room in
-            for (index, byte) in bytes.enumerated() { room[index] = byte }
-        }
+        withUnsafeMutableBytes(of: &all) { room in room.copyMemory(from: bytes) }
         self.init(
             tag: UInt64(littleEndian: all.0),
             words: (UInt64(littleEndian: all.1), UInt64(littleEndian: all.2), UInt64(littleEndian: all.3))
