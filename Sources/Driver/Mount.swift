@@ -101,6 +101,7 @@ package final class Mount: Sendable {
             session = try Session(filesystem, mountPoint: point.path, options: options)
         } catch {
             filesystem.worker.stop()
+            filesystem.finisher.stop()
             throw error
         }
         do throws(MountError) {
@@ -237,6 +238,7 @@ package final class Mount: Sendable {
         // What is still submitted fails at once, since the mount is gone.
         filesystem.applier.stop()
         filesystem.worker.stop()
+        filesystem.finisher.stop()
         session.finish()
         filesystem.close()
     }

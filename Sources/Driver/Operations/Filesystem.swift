@@ -37,6 +37,8 @@ final class Filesystem: Sendable {
     let open = OpenObjects()
     let placeholders = PlaceholderRegistry()
     let worker: Worker
+    /// Files that have become whole are synchronized here: a large one may take seconds, in which readers of others are to be answered.
+    let finisher: Worker
     let deferrals: Deferrals
     let applier = Applier()
     let versions = VersionTree()
@@ -98,7 +100,8 @@ final class Filesystem: Sendable {
             )
         )
         descriptors = DescriptorCache(limit: Self.descriptorLimit())
-        worker = try Worker(count: 3)
+        worker = try Worker("ubiq-reply", count: 3)
+        finisher = try Worker("ubiq-finish", count: 2)
         deferrals = Deferrals(worker: worker)
     }
 

@@ -1,17 +1,18 @@
 import SystemPackage
 
-/// A few threads that finish what had to wait: replies that read, opens that go on. Nothing that runs here waits for the network.
+/// A few threads that finish what had to wait: replies that read, opens that go on. Nothing that runs here waits for the network; what waits
+/// for the disk to take all of a file has threads of its own.
 final class Worker: Sendable {
     private let jobs = Mailbox<@Sendable () -> Void>()
     private let threads: [DriverThread]
 
-    init(count: Int) throws(Errno) {
+    init(_ name: String, count: Int) throws(Errno) {
         var threads = [DriverThread]()
         let jobs = jobs
         do throws(Errno) {
             for _ in 0..<count {
                 threads.append(
-                    try DriverThread("ubiq-reply") {
+                    try DriverThread(name) {
                         while case .element(let job) = jobs.next() { job() }
                     }
                 )

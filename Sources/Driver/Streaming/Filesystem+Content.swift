@@ -91,15 +91,17 @@ extension Filesystem {
                 },
                 nothing: (),
                 resume: { [self] result in
-                    request.attempt { () throws(Errno) in
-                        do throws(Errno) {
-                            try result.get()
-                            try becomeWhole(node, file)
-                        } catch {
-                            failed()
-                            throw error
+                    finisher.run { [self] in
+                        request.attempt { () throws(Errno) in
+                            do throws(Errno) {
+                                try result.get()
+                                try becomeWhole(node, file)
+                            } catch {
+                                failed()
+                                throw error
+                            }
+                            then()
                         }
-                        then()
                     }
                 }
             )

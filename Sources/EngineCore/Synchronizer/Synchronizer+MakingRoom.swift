@@ -52,8 +52,16 @@ extension Synchronizer {
         guard let occupant = (try? device.observe(place)) ?? nil else { return }
         if let (row, to) = renamedMeanwhile(occupant, place, target, pass) {
             await follow(row, to, place, target, occupant, pass)
-        } else if let row = leaving(occupant, place, target) {
-            _ = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
+        } else if let row = leaving(occupant, place, target) ?? abandoned(occupant, place, target) {
+            let moved = await moveOutOfTheWay(row, place, occupant, to: place.folder, target.parent, pass)
+            if let moved, let candidate = pass.candidates[row.id], candidate.found?.state.key == occupant.key,
+                candidate.remote?.isDeleted ?? false
+            {
+                // It is taken away in this very pass, if it is empty by then.
+                candidate.found?.place = moved.place
+                candidate.found?.state = moved.state
+                candidate.synced = pass.syncedRow(row.id)
+            }
         } else if await withdrawAnnounced(occupant, place, target, pass) {
             return
         } else if let row = unheardOf(occupant) {
@@ -167,6 +175,23 @@ extension Synchronizer {
             // Where it is only on the way there, too, by this device's own sending, it goes from here when it is known where to.
             return !remote.isDeleted && remote.place != target && !TransitionalName.matches(remote.place.name)
         }
+    }
+
+    /// Others have deleted the folder that is there, after they had moved out of it what is still in it here: perhaps to where the other one of
+    /// its name is about to come, and then neither that one, nor this one's going, nor the move can be the first.
+    private func abandoned(_ occupant: LocalState, _ place: LocalPlace, _ target: Place) -> SyncedItem? {
+        guard occupant.kind == .folder else { return nil }
+        var rows = (try? device.synced(key: occupant.key)) ?? []
+        if rows.isEmpty { rows = Array(((try? tracker.rows(at: place, in: target.parent, occupant)) ?? []).prefix(1)) }
+        guard let row = rows.first(where: { $0.content == .folder }), !tracker.revivals.contains(row.id),
+            let remote = (try? device.remote(row.id)) ?? nil, remote.isDeleted
+        else { return nil }
+        let lay = (try? device.syncedSubtree(of: row.id)) ?? []
+        let hasSomethingMoved = lay.contains { item in
+            guard let remote = (try? device.remote(item.id)) ?? nil, !remote.isDeleted else { return false }
+            return remote.place.parent != item.place.parent
+        }
+        return hasSomethingMoved ? row : nil
     }
 
     /// What goes on as the item of the name waits for a content that is not here, perhaps for weeks. Others have given that item another name,
