@@ -317,21 +317,27 @@ extension Synchronizer {
         // Moved, unanswered, and removed there: what has its former name goes on as well.
         for place in Set([try tracker.localPlace(of: row), former].compactMap(\.self)) {
             guard let state = try device.observe(place), try !isOthers(place, than: child.id, state) else { continue }
+            guard try isSentFrom(place) else { continue }
             // It is where it was, or was removed there and made anew: that goes on as this item, and goes to where others have moved it.
             if try state.key == row.local?.key || device.synced(key: state.key).isEmpty { return false }
         }
         return try heldDeletions.contains(child.id) || tracker.isProvenDeletion(row)
     }
 
-    /// Where a program has moved its file, which was replaced there by another one before that was told: the item goes on with that.
+    /// Where a program has moved its file, which was replaced there by another one before that was told: the item goes on with that. (Not in a
+    /// package, nor where nothing is sent from: what is there now is no item.)
     private func placeOfSuccessor(_ child: RemoteItem, _ row: SyncedItem) throws -> LocalPlace? {
         guard let key = row.local?.key, let place = tracker.currentPlace(of: key),
-            let state = try device.observe(place),
+            let state = try device.observe(place), try isSentFrom(place),
             let parent = try tracker.knownItem(of: place.folder),
             try tracker.rows(at: place, in: parent, state).isEmpty,
             try tracker.movedItem(replacedBy: state, at: place)?.id == child.id
         else { return nil }
         return place
+    }
+
+    private func isSentFrom(_ place: LocalPlace) throws -> Bool {
+        try device.package(around: place.folder) == nil && tracker.localOnlyReason(at: place) == nil
     }
 
     /// Whether another item has the name: what is there goes on as that one.
