@@ -193,5 +193,52 @@ extension Story {
             ],
             moreFaults: [.claims, .races, .serverBackups]
         ),
+        // A link's new target was sent before it lasted that the former link had got a name from which nothing is sent.
+        Story(
+            seed: 11_000_000_045_026,
+            steps: [5, 6, 8, 18, 21],
+            moreFaults: [.claims, .links, .noSync]
+        ),
+        // A restored device was killed before it could take back what it had announced: nobody remembered that it was its own.
+        Story(
+            seed: 11_000_000_027_098,
+            steps: [
+                4, 5, 8, 9, 10, 11, 12, 15, 18, 20, 21, 23, 25, 27, 28, 29, 32, 37, 38, 39, 40, 41, 42, 49, 50, 51,
+            ],
+            moreFaults: [.claims, .databases, .hardLinks, .noSync, .population, .races]
+        ),
+        // A folder was given an attribute just before its move came: the row's time said that this had been compared.
+        Story(
+            seed: 11_000_000_539_993,
+            steps: [8, 9, 12, 19, 20, 21, 23, 25],
+            moreFaults: [.noSync, .population]
+        ),
+        // A further name of a placeholder began to wait for its content in the pass in which its item was done with.
+        Story(
+            seed: 14_000_000_011_182,
+            steps: [
+                0, 1, 3, 5, 8, 11, 14, 15, 16, 17, 18, 19, 20, 21, 26, 29, 30, 31, 32, 34, 35, 36, 37, 39, 40, 41, 42,
+                43, 44, 45, 52, 53, 54,
+            ],
+            moreFaults: [.claims, .databases, .hardLinks, .races]
+        ),
+        // A deleted folder held what was to move to the new one of its name, and that one waited for the name.
+        Story(
+            seed: 14_000_000_033_466,
+            steps: [
+                2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 16, 17, 18, 19, 20, 22, 23, 24, 26, 27, 28, 33, 34, 36, 38, 39, 40,
+                41, 42, 43, 45, 46, 53, 57, 58, 63, 64, 65,
+            ],
+            moreFaults: [.claims, .population, .races]
+        ),
+        // What had replaced a moved link where nothing is sent from was taken for that item, on its way out of its deleted folder.
+        Story(
+            seed: 15_000_000_010_083,
+            steps: [
+                0, 1, 4, 5, 6, 7, 10, 11, 14, 16, 18, 19, 20, 22, 23, 34, 35, 37, 40, 42, 44, 45, 46, 48, 49, 50, 51,
+                52, 53, 55, 56, 58, 59, 68, 69, 78, 79,
+            ],
+            moreFaults: [.claims, .links, .noSync, .packages, .population, .races]
+        ),
     ]
 }

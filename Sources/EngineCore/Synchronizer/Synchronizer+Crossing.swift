@@ -127,12 +127,13 @@ extension Synchronizer {
         }
     }
 
-    /// Until one that is to be sent is looked at again: what is read, or waits for its turn to be, is not sent in this pass.
+    /// Until one that is to be sent is looked at again: what is read, or waits for its turn to be, takes a while. All others are to meet this
+    /// one in a pass.
     private static func pause(until other: Candidate) -> Duration {
         switch other.verdict {
-        case .later(let delay): min(max(delay, .milliseconds(20)), .milliseconds(500))
+        case .later(let delay) where delay > .seconds(2): .milliseconds(500)
         case .transferring: .milliseconds(500)
-        case .done, .sent, .again, .next, .parked, .failed, nil: .milliseconds(20)
+        case .later, .done, .sent, .again, .next, .parked, .failed, nil: .milliseconds(20)
         }
     }
 
