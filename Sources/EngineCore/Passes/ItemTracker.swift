@@ -195,6 +195,8 @@ package final class ItemTracker<View: DeviceView> {
         newsCount += 1
         ignoring.noteRemote(items)
         if !putBack.isEmpty { noteBackInPlace(items) }
+        // It is there again: whoever deletes it from now on means it.
+        if !revivals.isEmpty { for item in items where !item.isDeleted { revivals.remove(item.id) } }
         guard !undeliverable.isEmpty || !waitingForNews.isEmpty else { return [] }
         let ids = Set(items.map(\.id))
         let awaited = ids.sorted().flatMap { (waitingForNews.removeValue(forKey: $0) ?? []).sorted() }

@@ -503,8 +503,9 @@ extension Synchronizer {
                     // It goes when that is closed, however long that takes.
                     behindWriters.formUnion(candidate.works)
                 }
-                // What holds it up may last.
-                return !remote.isDeleted && (remote.place.parent == candidate.id || attempts > 100)
+                // In the cloud nothing lies in a deleted folder: what is known to be in it has left it before, and the feed is about to tell
+                // where to. What holds it up may last.
+                return !remote.isDeleted && attempts > 100
             }
         }
         if somethingIsNew { tracker.revivals.insert(candidate.id) }

@@ -573,7 +573,9 @@ extension SimMachine {
             device?.synchronizer.isRunningPass == false,
             // It may be about to become another item.
             device?.synchronizer.core.isWaiting(.place(file.place)) == false,
-            device?.synchronizer.tracker.reasonToStay(file.place, state, row) == nil
+            device?.synchronizer.tracker.reasonToStay(file.place, state, row) == nil,
+            // If the server lost them then, nobody would have the rules, and what waits for them waits until somebody writes them anew.
+            !(IgnoreRules.isName(file.place.name) && world.settings.has(.serverBackups))
         else { return }
         world.count(.evictions)
         world.note("\(name) evicts \(shown(file.place))")
