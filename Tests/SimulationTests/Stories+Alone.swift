@@ -235,5 +235,11 @@ extension Story {
             steps: [2, 9, 10, 15, 25, 32, 36, 39, 44, 46],
             moreFaults: [.claims, .databases, .links]
         ),
+        // A page of the feed ended between a folder's deletion and where a file in it had gone: for that file the folder was brought back.
+        Story(
+            seed: 30_000_000_024_245,
+            steps: [1, 2, 3, 4, 5, 7, 10, 11, 12, 17, 18, 19, 21, 23, 26],
+            moreFaults: [.alone, .claims, .lateWords, .races]
+        ),
     ]
 }
