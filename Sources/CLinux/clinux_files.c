@@ -220,6 +220,10 @@ int clinux_fdatasync(int descriptor) { return RETRY(fdatasync(descriptor)); }
 
 int clinux_syncfs(int descriptor) { return RETRY(syncfs(descriptor)); }
 
+int clinux_wait_written(int descriptor) {
+    return RETRY(sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE));
+}
+
 int64_t clinux_xattr_get(int descriptor, const char *name, void *value, size_t size) {
     ssize_t result = fgetxattr(descriptor, name, value, size);
     if (result < 0 && errno == EBADF) {

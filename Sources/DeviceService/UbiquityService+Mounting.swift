@@ -16,6 +16,15 @@ extension UbiquityService {
     ) async throws(ControlError) -> MountRequest.Answer {
         try await serially { () async throws(ControlError) in
             guard !isSignedOut else { throw ControlError("\(request.mountPoint)", EngineError.signedOut) }
+            var request = request
+            // `up` names no container: what was there comes back as it was.
+            if request.container == nil,
+                let former = table.entries.first(where: { $0.mountPoint == request.mountPoint })
+            {
+                request.container = former.container
+                request.createsContainer = false
+                if request.options.isEmpty { request.options = former.options }
+            }
             let info = try await container(request)
             let name = info.id.text
             if let answer = try await alreadyMounted(name, at: request.mountPoint) { return answer }

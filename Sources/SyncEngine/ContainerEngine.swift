@@ -227,6 +227,7 @@ package actor ContainerEngine {
         handle(.started)
         Task { await self.referToAgreedRevisions() }
         Task { await self.keepFormerlyReplaced() }
+        Task { await self.removeUnwantedParts() }
     }
 
     /// All that others had done when this device heard of it is done here as well: what they delete from now on goes.
@@ -280,7 +281,11 @@ package actor ContainerEngine {
         for task in Array(transferTasks.values) { await task.value }
         await stopKeeping()
         while synchronizer.isRunningPass { await withCheckedContinuation { passWaiters.append($0) } }
+        // The pass may have begun further ones.
+        for task in transferTasks.values { task.cancel() }
+        for task in Array(transferTasks.values) { await task.value }
         await recordingBesideEnds()
+        await orphansAreKept()
         drainChanges()
         // Only if nothing waits do the trees agree with what the driver saw; else the next start scans.
         let left = core.unfinished + core.parkedWork

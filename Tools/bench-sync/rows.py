@@ -284,26 +284,33 @@ class AppearingFile:
 
 
 class AppearingTree:
-    """Looks whether all files of a tree are there with the contents of its source; only at those that were not right before."""
+    """Looks whether all files of a tree are there with the contents of its source; only at those that were not right before.
+
+    It asks for one missing name of each folder, and looks at all of them when that one is there: whoever listed everything each time would
+    take half a processor from whom it looks at."""
 
     def __init__(self, source, target):
-        self.source, self.target = source, target
-        self._missing = {entry.name: set(os.listdir(entry.path)) for entry in os.scandir(source)}
+        self.target = target
+        self._missing = {entry.name: self._contents(entry.path) for entry in os.scandir(source)}
+
+    @staticmethod
+    def _contents(folder):
+        contents = {}
+        for entry in os.scandir(folder):
+            with open(entry.path, "rb") as file:
+                contents[entry.name] = file.read()
+        return contents
 
     def __call__(self):
         for folder, missing in list(self._missing.items()):
-            try:
-                there = missing.intersection(os.listdir(os.path.join(self.target, folder)))
-            except OSError:
+            path = os.path.join(self.target, folder)
+            if not os.path.lexists(os.path.join(path, max(missing))):
                 continue
-            missing.difference_update(name for name in there if self._is_right(folder, name))
+            for name in [name for name, content in missing.items() if is_file(os.path.join(path, name), content)]:
+                del missing[name]
             if not missing:
                 del self._missing[folder]
         return now_if(not self._missing)
-
-    def _is_right(self, folder, name):
-        with open(os.path.join(self.source, folder, name), "rb") as file:
-            return is_file(os.path.join(self.target, folder, name), file.read())
 
 
 def touch_memory(count):

@@ -77,6 +77,8 @@ int64_t clinux_write(int descriptor, const void *buffer, size_t length);
 int clinux_fsync(int descriptor);
 int clinux_fdatasync(int descriptor);
 int clinux_syncfs(int descriptor);
+// Waits for what is being written of a file, and tells of an error of that which this descriptor was not told of. Cheap after syncfs.
+int clinux_wait_written(int descriptor);
 
 // These four work on O_PATH descriptors too (through /proc/thread-self/fd).
 int64_t clinux_xattr_get(int descriptor, const char *name, void *value, size_t size);

@@ -1,4 +1,6 @@
+internal import CLinux
 internal import CloudClient
+internal import Glibc
 internal import Logging
 internal import SyncEngine
 internal import UbiquityControl
@@ -97,9 +99,25 @@ final class AccountSession: Sendable {
             Result { () throws(ControlError) in
                 // Signed out meanwhile: nothing is written that would sign in again.
                 guard var account = try Account.load(home), body(&account) else { return }
-                try account.save(home)
+                do throws(ControlError) { try account.save(home) } catch {
+                    // The disk may be full: what was kept for this is given back to it.
+                    guard unlink(home.reserveFile) == 0 else { throw error }
+                    return try account.save(home)
+                }
+                Self.keepReserve(home)
             }
         }
         if case .failure(let error) = stored { throw .offline("the account's file cannot be written: \(error.why)") }
+    }
+
+    private static let reserveBytes: Int64 = 1 << 20
+
+    private static func keepReserve(_ home: HomeDirectories) {
+        guard access(home.reserveFile, F_OK) != 0 else { return }
+        let descriptor = Glibc.open(home.reserveFile, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return }
+        let status = clinux_fallocate(descriptor, 0, 0, reserveBytes)
+        close(descriptor)
+        if status < 0 { unlink(home.reserveFile) }
     }
 }

@@ -273,13 +273,15 @@ final class ClaimBroker: Sendable {
     }
 
     func endExchange(_ token: ClaimToken) {
-        guard let exchange = state.withLock({ $0.exchanges.removeValue(forKey: token.number) }) else { return }
-        // Without claims nothing can wait for it.
-        if claimsExist {
-            change { table, situation in table.endExchange(exchange, in: situation) }
-        } else {
-            state.withLock { state in _ = state.table.endExchange(exchange, in: ClaimSituation(now: now, writers: [])) }
+        let awaited: EngineExchange? = state.withLock { state in
+            guard let exchange = state.exchanges.removeValue(forKey: token.number) else { return nil }
+            // Without claims nothing can wait for it: asked under the lock under which somebody comes to wait.
+            guard !state.table.hasClaims else { return exchange }
+            _ = state.table.endExchange(exchange, in: ClaimSituation(now: now, writers: []))
+            return nil
         }
+        guard let awaited else { return }
+        change { table, situation in table.endExchange(awaited, in: situation) }
     }
 
     func whenEngineMay(_ access: ClaimAccess, _ area: ClaimArea) async {

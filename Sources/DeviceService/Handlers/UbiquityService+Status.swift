@@ -104,6 +104,14 @@ extension UbiquityService {
         progress: @escaping @Sendable (ControlProgress) -> Void
     ) async throws(ControlError) {
         let end = try TimeLimit.duration(seconds: request.timeoutSeconds).map { ContinuousClock.now + $0 }
+        // Of what is not mounted nobody knows whether it was sent.
+        guard !table.entries.isEmpty else {
+            throw ControlError(
+                "sync",
+                "no container is mounted: nothing is known of what has not been sent",
+                remedy: "`ubiquity up DIR` or `ubiquity mount CONTAINER DIR`"
+            )
+        }
         // What cannot be mounted is told at once, not when all others are.
         try throwFailure()
         try await awaitMounts(until: end)

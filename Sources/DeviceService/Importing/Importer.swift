@@ -43,10 +43,14 @@ struct Importer {
         let root = try LocalFolder(opening: source)
         let status = try root.status()
         try own.refuse(source, status)
+        let tree = LocalFolder(borrowing: replica.tree.rootDescriptor, path: ControlPath(replica.treePath))
+        let isCopied = try tree.status().device != status.device
         var found = Found()
         for name in try root.names() {
             var count = 0
-            if try check(name, of: root, device: status.device, own, &count) { found.fine.insert(name) }
+            if try check(name, of: root, device: status.device, isMoved: true, isCopied: isCopied, own, &count) {
+                found.fine.insert(name)
+            }
             found.counts[name] = count
         }
         return found
@@ -60,11 +64,16 @@ struct Importer {
         }
     }
 
+    /// - Parameters:
+    ///   - isMoved: it gets another folder by itself. What lies in a folder that is renamed as a whole goes with it.
+    ///   - isCopied: from another disk.
     /// - Returns: whether nothing has to be done to it, nor to anything in it, for the backing tree.
     private func check(
         _ name: Name,
         of folder: LocalFolder,
         device: UInt64,
+        isMoved: Bool,
+        isCopied: Bool,
         _ own: OwnFolders,
         _ count: inout Int
     ) throws(ControlError) -> Bool {
@@ -72,6 +81,7 @@ struct Importer {
         guard let status = try folder.status(of: name) else { return false }
         count += 1
         guard status.device == device else { throw .mounted(folder.path(of: name)) }
+        if isMoved { try folder.refuseForeign(name, status, isCopied: isCopied) }
         let shape = try folder.shape(of: name, status)
         if status.mode & S_IFMT == S_IFREG {
             if shape == .placeholder {
@@ -87,8 +97,10 @@ struct Importer {
         guard status.mode & S_IFMT == S_IFDIR else { return isFine }
         try own.refuse(folder.path(of: name), status)
         let inner = try LocalFolder(opening: name, in: folder)
-        for entry in try inner.names() where try !check(entry, of: inner, device: device, own, &count) {
-            isFine = false
+        for entry in try inner.names() {
+            isFine =
+                try check(entry, of: inner, device: device, isMoved: isCopied, isCopied: isCopied, own, &count)
+                && isFine
         }
         return isFine
     }

@@ -218,6 +218,25 @@ final class LocalFolder {
         try remove(name, isFolder: false)
     }
 
+    /// Another user's folder gets no new parent, and is not emptied, by who may not write to it; his file may not be readable.
+    /// - Parameter isCopied: and removed then. Else it is renamed.
+    func refuseForeign(_ name: Name, _ status: clinux_status, isCopied: Bool) throws(ControlError) {
+        guard geteuid() != 0, status.user != geteuid() else { return }
+        let needed: Int32
+        switch status.mode & S_IFMT {
+        case S_IFDIR: needed = R_OK | W_OK | X_OK
+        case S_IFREG where isCopied: needed = R_OK
+        default: return
+        }
+        let code = name.withCString { faccessat(raw, $0, needed, 0) < 0 ? errno : 0 }
+        guard code != 0 else { return }
+        throw ControlError(
+            "\(path(of: name))",
+            "it belongs to another user and cannot be moved: \(systemMessage(code))",
+            remedy: "as root, `chown -R` it to you, or move it elsewhere"
+        )
+    }
+
     /// A program that has a file open for writing, or mapped so, would go on writing to what has no name any more. Call
     /// `clinux_ignore_leases` before.
     func refuseWriter(of name: Name) throws(ControlError) {

@@ -244,7 +244,12 @@ extension Synchronizer {
         if await device.makeDurable(places, Set(left)) { return sends }
         for send in leaving { noteProblem(send.candidate, "it cannot leave the cloud: the disk does not write") }
         for send in relinked { noteProblem(send.candidate, "it cannot be sent: the disk does not write") }
-        let refused = leaving + relinked
+        // What went over a link leaves the cloud when it is there as that one.
+        let kept = Set(relinked.compactMap(\.candidate.found?.state.key))
+        let gone = sends.filter { send in
+            send.isDeletion && send.candidate.synced?.local.map { kept.contains($0.key) } ?? false
+        }
+        let refused = leaving + relinked + gone
         for send in refused { send.candidate.verdict = .failed }
         let ids = Set(refused.map(\.candidate.id))
         return sends.filter { !ids.contains($0.candidate.id) }

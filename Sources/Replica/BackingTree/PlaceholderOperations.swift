@@ -104,7 +104,12 @@ package enum PlaceholderOperations {
         // One whose content has another size than it was announced with.
         let isOfOtherSize = try status(of: descriptor).size != placeholder.size
         if isOfOtherSize { try checked(clinux_truncate(descriptor, placeholder.size)) }
-        if !isDurable || isOfOtherSize { try checked(clinux_fsync(descriptor)) }
+        if !isDurable || isOfOtherSize {
+            try checked(clinux_fsync(descriptor))
+        } else {
+            // Whoever synced the disk may not have been told what it could not write: one of all who do so is.
+            try checked(clinux_wait_written(descriptor))
+        }
         try setModified(descriptor, placeholder.modified)
         try restoreMode(descriptor, placeholder.mode)
         try ExtendedAttributes.remove(descriptor, ExtendedAttributes.placeholder)

@@ -23,6 +23,10 @@ package final class UnsettledFiles: Sendable {
     private let state = Mutex(State())
     /// How many there are, for those who only want to know that there are none.
     private let count = Atomic<Int>(0)
+    /// One at a time, held across the system call: what the disk could not write is told to one of those who ask.
+    private let syncing = Mutex(())
+    /// How often the disk could not be synced.
+    private let failures = Atomic<Int>(0)
 
     init(filesystem: consuming OwnedDescriptor) { self.filesystem = filesystem }
 
@@ -53,7 +57,15 @@ package final class UnsettledFiles: Sendable {
     /// Everything written to the filesystem so far is durable when this returns.
     func synchronize() throws(Errno) {
         let before = state.withLock { $0.added }
-        try checked(clinux_syncfs(filesystem.raw))
+        let known = failures.load(ordering: .sequentiallyConsistent)
+        try syncing.withLock { _ throws(Errno) in
+            do throws(Errno) { try checked(clinux_syncfs(filesystem.raw)) } catch {
+                failures.add(1, ordering: .sequentiallyConsistent)
+                throw error
+            }
+        }
+        // Another one was told meanwhile: it may have been of what this one has written.
+        guard failures.load(ordering: .sequentiallyConsistent) == known else { throw .ioError }
         state.withLock { state in
             if state.files.isEmpty { return }
             state.files = state.files.filter { $0.value > before }

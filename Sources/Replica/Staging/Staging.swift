@@ -77,6 +77,14 @@ package final class Staging: Sendable {
         )
     }
 
+    /// Of which revisions partly downloaded contents lie here.
+    package func parts() throws(Errno) -> [RevisionID] {
+        try folderNames(folder.raw).compactMap { Self.revision(ofPart: $0) }
+    }
+
+    /// What there is of a partly downloaded content is of no use, or its room is wanted.
+    package func removePart(_ revision: RevisionID) throws(Errno) { try remove(Self.partName(revision)) }
+
     /// Removes a file, link or whole folder; one that is not there is no error.
     package func remove(_ name: String) throws(Errno) {
         guard let name = try? Name(name) else { throw .invalidArgument }
@@ -88,14 +96,6 @@ package final class Staging: Sendable {
         let names = try folderNames(folder.raw)
         let kept = replacedPackages(among: names)
         for name in names where Self.revision(ofPart: name) == nil && !kept.contains(name) {
-            try Self.remove(name, in: folder.raw)
-        }
-    }
-
-    /// Removes partly downloaded contents of revisions that nobody waits for any more.
-    package func removeParts(except wanted: Set<RevisionID>) throws(Errno) {
-        for name in try folderNames(folder.raw) {
-            guard let revision = Self.revision(ofPart: name), !wanted.contains(revision) else { continue }
             try Self.remove(name, in: folder.raw)
         }
     }

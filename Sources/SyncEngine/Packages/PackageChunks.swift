@@ -53,8 +53,13 @@ final class PackageChunksCache: Sendable {
     /// Memory work only, the oldest first; a leaf in the order of locks.
     private let known = Mutex<[(revision: RevisionID, chunks: PackageChunks)]>([])
 
+    /// `nil`: the manifest is needed.
+    func chunks(of revision: RevisionID) -> PackageChunks? {
+        known.withLock { $0.first { $0.revision == revision } }?.chunks
+    }
+
     func chunks(of revision: RevisionID, _ manifest: Manifest) -> PackageChunks {
-        if let found = known.withLock({ $0.first { $0.revision == revision } }) { return found.chunks }
+        if let found = chunks(of: revision) { return found }
         let chunks = PackageChunks(manifest)
         known.withLock { known in
             if known.count == Self.limit { known.removeFirst() }

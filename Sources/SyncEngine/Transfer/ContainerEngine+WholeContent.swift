@@ -11,6 +11,8 @@ import UbiquityModel
 /// What was brought together for an item, and is not published yet.
 struct DownloadedContent: Sendable {
     var revision: RevisionID
+    /// What it was given besides its content.
+    var attributes: ItemAttributes
     /// What was here while that was done. A package shares files with it.
     var evidence: LocalEvidence
     /// In the staging folder.
@@ -36,7 +38,9 @@ extension ContainerEngine {
         }
         if let ready = downloaded[id] {
             downloaded[id] = nil
-            if ready.isGood(for: wanted), await isAsPrepared(ready, wanted.file) { return .staged(ready.name) }
+            if ready.isGood(for: wanted), await isAsPrepared(ready, wanted.file), await hasAttributes(ready, wanted) {
+                return .staged(ready.name)
+            }
             synchronizer.device.discard(ready.name)
         }
         guard wanted.file.size > Self.insidePass else {
@@ -44,6 +48,7 @@ extension ContainerEngine {
                 return .not(verdict(error, wanted))
             }
         }
+        guard !synchronizer.isStopping else { return .not(.later(TransferSlots.longestWait)) }
         guard tracker.downloads.begin(id, wanted.works) else { return .not(.later(TransferSlots.longestWait)) }
         tracker.transferring.insert(id)
         transferTasks[id] = Task {
@@ -52,6 +57,7 @@ extension ContainerEngine {
                 let name = try await self.bringTogether(wanted)
                 self.downloaded[id] = DownloadedContent(
                     revision: wanted.file.revision,
+                    attributes: wanted.remote.attributes,
                     evidence: wanted.evidence,
                     name: name
                 )
@@ -63,6 +69,21 @@ extension ContainerEngine {
             self.synchronizer.transferEnded(id, wanted.works, verdict)
         }
         return .not(.transferring)
+    }
+
+    /// Others may have changed them while the content was coming: what is published has those that are then agreed on.
+    /// - Returns: false if it has to be prepared anew.
+    private func hasAttributes(_ ready: DownloadedContent, _ wanted: WantedContent) async -> Bool {
+        let attributes = wanted.remote.attributes
+        guard ready.attributes != attributes else { return true }
+        guard !wanted.file.isPackage else { return false }
+        let staging = replica.staging
+        let isDone = try? await BlockingPool.shared.run {
+            let staged = StagedContent(name: ready.name, try staging.open(ready.name, flags: O_RDONLY))
+            try staged.change(attributes)
+            return true
+        }
+        return isDone ?? false
     }
 
     /// Whether nothing was done to the files of a package meanwhile. Of those that it shares with the one that is here the content may have
@@ -107,25 +128,36 @@ extension ContainerEngine {
         let lacking: [ChunkIndex.Entry]
         do {
             let chunks = try await BlockingPool.shared.run {
-                try LocalChunks(
+                let chunks = try LocalChunks(
                     in: StagedContent(try replica.staging.partFile(file.revision)),
                     at: place,
                     row: row,
                     replica: replica,
                     key: key
                 )
+                let room = try replica.tree.freeBytes() - ContentFiller.roomLeft
+                guard try chunks.roomNeeded(for: manifest) <= room else { throw Errno.noSpace }
+                return chunks
             }
             staged = chunks.staged
             lacking = try await chunks.reuse(for: manifest)
         } catch let error as Errno {
+            await giveRoomBack(after: error, file.revision)
             throw .system(error)
+        } catch is CancellationError {
+            throw .cloud(.cancelled)
         } catch {
             throw .corrupted("\(error)")
         }
         let shown = path(of: place)?.description ?? place.name.description
         let token = meter.begin(wanted.remote.id, path: shown, direction: .download, total: file.size)
         defer { meter.end(token) }
-        try await downloader.fetch(lacking, into: staged, token: token, written: {})
+        do throws(FillError) {
+            try await downloader.fetch(lacking, into: staged, token: token, written: {})
+        } catch {
+            if case .system(let errno) = error { await giveRoomBack(after: errno, file.revision) }
+            throw error
+        }
         do {
             try await BlockingPool.shared.run {
                 try staged.complete(size: file.size, attributes: wanted.remote.attributes)
@@ -140,12 +172,39 @@ extension ContainerEngine {
         }
         return staged.name
     }
+
+    /// On a full disk what has come is worth less than its room.
+    private func giveRoomBack(after error: Errno, _ revision: RevisionID) async {
+        guard error == .noSpace || error == .diskQuotaExceeded else { return }
+        let staging = replica.staging
+        try? await BlockingPool.shared.run { try staging.removePart(revision) }
+    }
+
+    /// A partly downloaded content is of use as long as an item of the cloud has that revision and this device does not: it may lie here
+    /// since another one came before it was whole.
+    func removeUnwantedParts() async {
+        let replica = replica
+        do {
+            try await BlockingPool.shared.run {
+                // Each takes a look at all items, and there are a few at most.
+                for part in try replica.staging.parts() {
+                    let remote = try replica.database.remote(revision: part)
+                    if let remote, try replica.database.synced(remote.id)?.content.revision != part { continue }
+                    try replica.staging.removePart(part)
+                }
+            }
+        } catch {
+            logger.warning("partly downloaded contents are not looked at", metadata: ["why": "\(error)"])
+        }
+    }
 }
 
 /// Finds chunks of a new content that are on this disk already: in an interrupted download, and in the file's old content.
 final class LocalChunks: Sendable {
     /// Chunks that a thread looks for in one go.
     private static let share = 256
+    /// Shares that are looked through at the same time: whoever else wants the pool's threads waits for no more than these.
+    private static let sharesAtOnce = 2
     /// Chunks that are read and verified together: enough for two at a time, and little enough for the processor's cache.
     private static let atOnce = 4
 
@@ -184,16 +243,34 @@ final class LocalChunks: Sendable {
         self.file = file
     }
 
-    /// Copies what is here and right, on all of the pool's threads; returns what is not.
+    /// Bytes that the disk has to have for what is not there yet: what will not fit does not take the last room from what programs write.
+    /// Blocks on the disk.
+    func roomNeeded(for manifest: Manifest) throws(Errno) -> Int64 {
+        // They become holes.
+        let zeros = [UInt8](repeating: 0, count: Manifest.maximumChunkSize).withUnsafeBytes {
+            chunkID(of: $0, key: key)
+        }
+        let all = manifest.entries.reduce(Int64(0)) { $0 + ($1.chunk == zeros ? 0 : Int64($1.length)) }
+        return all - (try staged.allocated())
+    }
+
+    /// Copies what is here and right, on some of the pool's threads; returns what is not. Ends early when it is cancelled.
     func reuse(for manifest: Manifest) async throws -> [ChunkIndex.Entry] {
         let entries = ChunkIndex(manifest).entries
         return try await withThrowingTaskGroup(of: (Int, [ChunkIndex.Entry]).self) { group in
-            for start in stride(from: 0, to: entries.count, by: Self.share) {
+            var starts = stride(from: 0, to: entries.count, by: Self.share).makeIterator()
+            func addNext() {
+                guard let start = starts.next() else { return }
                 let part = entries[start..<min(entries.count, start + Self.share)]
                 group.addTask { (start, try await BlockingPool.shared.run { try self.reuse(part) }) }
             }
+            for _ in 0..<Self.sharesAtOnce { addNext() }
             var lacking: [Int: [ChunkIndex.Entry]] = [:]
-            for try await (start, entries) in group { lacking[start] = entries }
+            while let (start, rest) = try await group.next() {
+                lacking[start] = rest
+                try Task.checkCancellation()
+                addNext()
+            }
             return lacking.sorted { $0.key < $1.key }.flatMap(\.value)
         }
     }

@@ -37,9 +37,17 @@ struct Downloader: Sendable {
     /// The item that a placeholder stands for, and its chunks.
     func source(of file: PlaceholderFile) async throws(FillError) -> ContentFiller.Source {
         let placeholder = file.placeholder
-        var source = try await source(of: placeholder.revision, file.key, isPart: placeholder.offset != nil)
+        let isPart = placeholder.offset != nil
+        // The manifest of a large package takes long to read, and each of its files comes here.
+        let remembered = isPart ? packages.chunks(of: placeholder.revision) : nil
+        var source = try await source(
+            of: placeholder.revision,
+            file.key,
+            isPart: isPart,
+            needsManifest: remembered == nil
+        )
         guard let offset = placeholder.offset, let manifest = source.manifest else { return source }
-        let chunks = packages.chunks(of: placeholder.revision, manifest)
+        let chunks = remembered ?? packages.chunks(of: placeholder.revision, manifest)
         guard let part = chunks.part(from: offset, size: placeholder.size) else {
             throw .corrupted("the package has no file there")
         }
@@ -47,11 +55,14 @@ struct Downloader: Sendable {
         return source
     }
 
-    /// - Parameter isPart: of a package's content.
+    /// - Parameters:
+    ///   - isPart: of a package's content.
+    ///   - needsManifest: false: what it says is known, and an empty one stands for it.
     private func source(
         of revision: RevisionID,
         _ key: InodeKey,
-        isPart: Bool
+        isPart: Bool,
+        needsManifest: Bool
     ) async throws(FillError) -> ContentFiller.Source {
         let replica = replica
         let noted = known.item(of: revision)
@@ -91,7 +102,7 @@ struct Downloader: Sendable {
             let author = found.remote?.author ?? ""
             return ContentFiller.Source(item: found.item, place: found.place, manifest: nil, author: author)
         }
-        let manifest = try await manifest(of: id, size: content.size)
+        let manifest = needsManifest ? try await manifest(of: id, size: content.size) : Manifest()
         return ContentFiller.Source(item: found.item, place: found.place, manifest: manifest)
     }
 
@@ -206,7 +217,7 @@ struct Downloader: Sendable {
 
     private func sentManifest(_ revision: RevisionID, _ key: InodeKey, isPart: Bool) async throws(FillError) -> Manifest
     {
-        let source = try await source(of: revision, key, isPart: isPart)
+        let source = try await source(of: revision, key, isPart: isPart, needsManifest: true)
         if let manifest = source.manifest { return manifest }
         // Packages are not announced.
         guard !isPart else { throw .gone }

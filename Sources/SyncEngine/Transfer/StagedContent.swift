@@ -30,6 +30,13 @@ final class StagedContent: ContentDestination {
         return Int64(status.st_size)
     }
 
+    /// Bytes that it takes on the disk.
+    func allocated() throws(Errno) -> Int64 {
+        var status = stat()
+        guard fstat(file.raw, &status) == 0 else { throw Errno(rawValue: errno) }
+        return Int64(status.st_blocks) * 512
+    }
+
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) {
         try checked(clinux_pwrite_or_punch(file.raw, bytes.baseAddress, bytes.count, offset))
     }
@@ -47,6 +54,14 @@ final class StagedContent: ContentDestination {
     func complete(size: Int64, attributes: ItemAttributes) throws(Errno) {
         try checked(clinux_truncate(file.raw, size))
         try checked(clinux_fsync(file.raw))
+        try set(attributes)
+        try checked(clinux_fsync(file.raw))
+    }
+
+    /// Gives it other attributes after it was complete, and makes them durable.
+    func change(_ attributes: ItemAttributes) throws(Errno) {
+        // It may be one by now that nobody may write to, which holds for attributes as well.
+        guard fchmod(file.raw, 0o600) == 0 else { throw Errno(rawValue: errno) }
         try set(attributes)
         try checked(clinux_fsync(file.raw))
     }

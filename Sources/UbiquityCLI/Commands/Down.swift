@@ -20,21 +20,24 @@ struct Down: ParsableCommand {
             if let (_, answer) = try startup.askRunning(UnmountRequest(mountPoint: point)) {
                 guard answer.remaining == 0 else { return }
             } else {
-                try forget(point, home)
+                try forget(point, startup)
                 guard try MountTable.load(home).entries.isEmpty else { return }
             }
         }
         if let (client, _) = try startup.askRunning(StopRequest(forgetsMounts: true, refusesWriters: true)) {
             client.waitForEnd()
         } else {
-            try forget(nil, home)
+            try forget(nil, startup)
             guard try MountTable.load(home).entries.isEmpty else { return }
         }
         try EmbeddedServer.stop(home)
     }
 
     /// The service is dead: its mounts are too, and are taken away.
-    private func forget(_ point: ControlPath?, _ home: HomeDirectories) throws {
+    private func forget(_ point: ControlPath?, _ startup: Startup) throws {
+        let home = startup.home
+        let lock = try startup.withoutService()
+        defer { withExtendedLifetime(lock) {} }
         var table = try MountTable.load(home)
         let concerned = table.entries.filter { point == nil || $0.mountPoint == point }
         guard point == nil || !concerned.isEmpty else {

@@ -27,7 +27,7 @@ struct SignOut: AsyncParsableCommand {
 
     private func leaveAll(_ startup: Startup, _ account: Account) async throws {
         let left = try startup.askRunning(SignOutRequest())?.answer
-        let here = left == nil ? try Self.signOutMounts(startup.home, account) : 0
+        let here = left == nil ? try Self.signOutMounts(startup, account) : 0
         try await Self.end(account, startup.home)
         if let left, left.mounts.isEmpty {
             try startup.askRunning(StopRequest(forgetsMounts: false, refusesWriters: false))?.client.waitForEnd()
@@ -48,7 +48,10 @@ struct SignOut: AsyncParsableCommand {
 
     /// What the service would do, if it ran.
     /// - Returns: how many items are only here.
-    private static func signOutMounts(_ home: HomeDirectories, _ account: Account) throws(ControlError) -> Int {
+    private static func signOutMounts(_ startup: Startup, _ account: Account) throws(ControlError) -> Int {
+        let home = startup.home
+        let lock = try startup.withoutService()
+        defer { withExtendedLifetime(lock) {} }
         let replicas = try ContainerFolder.all(home, of: account)
         var table = try MountTable.load(home)
         table.signOut(replicas)

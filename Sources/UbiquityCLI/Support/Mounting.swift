@@ -77,7 +77,7 @@ enum Mounting {
 
     /// Mounts, starting what is missing, and says what came of it.
     static func mount(_ request: MountRequest, _ startup: Startup) throws {
-        let (answer, serverError) = try startup.ask(request)
+        let (answer, serverError) = try startup.ask(request, lettingOthersIn: true)
         let imported = answer.importedCount > 0 ? ", with \(answer.importedCount) imported entries" : ""
         let state = answer.wasMounted ? "is mounted" : "mounted"
         Terminal.write("\(answer.container) \(state) at \(answer.mountPoint)\(imported)")

@@ -1,24 +1,26 @@
 import CloudClient
 import DeviceService
 import Glibc
+import Synchronization
 import UbiquityControl
 
 /// Starts what is missing on this device: the embedded server, the device service. Call with the start lock held.
 struct Startup {
     let home: HomeDirectories
     /// One at a time starts or stops something; the lock ends with this value or its process.
-    private let lock: FileLock
+    private let lock: StartLock
 
     init(_ home: HomeDirectories) throws(ControlError) {
         self.home = home
         try home.create()
-        lock = try FileLock(waitingFor: home.startLock)
+        lock = try StartLock(home.startLock)
     }
 
     /// A connection to the service, which is started if it does not run.
     ///
     /// A server that cannot be started does not keep the device from its own files: its error is returned beside.
     func ensureService() throws(ControlError) -> (client: ControlClientBox, serverError: ControlError?) {
+        try lock.take()
         let serverError = try ensureServer()
         if let client = try connect() { return (client, serverError) }
         let words = ["device-service", "--ready-descriptor", "\(BackgroundProcess.readyDescriptor)"]
@@ -30,12 +32,16 @@ struct Startup {
     /// What a service says to a request that may be made twice, and the server's error beside it.
     ///
     /// A service that was killed takes connections for as long as its last thread is there, and never answers: its successor is asked.
+    /// - Parameter lettingOthersIn: the lock is given up meanwhile: an import takes hours, and `down` ends it.
     func ask<Request: ControlRequest>(
-        _ request: Request
+        _ request: Request,
+        lettingOthersIn: Bool = false
     ) throws(ControlError) -> (answer: Request.Answer, serverError: ControlError?) {
         let (client, serverError) = try ensureService()
+        if lettingOthersIn { lock.release() }
         if let answer = try client.sendUnlessLost(request) { return (answer, serverError) }
         let (successor, error) = try ensureService()
+        if lettingOthersIn { lock.release() }
         return (try successor.send(request), error)
     }
 
@@ -45,6 +51,19 @@ struct Startup {
     ) throws(ControlError) -> (client: ControlClientBox, answer: Request.Answer)? {
         guard let client = try connect(), let answer = try client.sendUnlessLost(request) else { return nil }
         return (client, answer)
+    }
+
+    /// For who does what a service would do if one ran: none does, and none begins while this is kept.
+    func withoutService() throws(ControlError) -> FileLock {
+        do throws(ControlError) { return try FileLock(owning: home.serviceLock, patience: .seconds(10)) } catch {
+            guard error.status == .tryAgain else { throw error }
+            throw ControlError(
+                .tryAgain,
+                error.what,
+                "\(error.why), and cannot be asked",
+                remedy: "end that process with SIGTERM, which loses nothing, and run the command again"
+            )
+        }
     }
 
     /// `nil` if no service runs.
@@ -72,6 +91,25 @@ struct Startup {
         account.credentials.url = url
         try account.save(home)
     }
+}
+
+/// The start lock, let go while a request takes its time.
+private final class StartLock: Sendable {
+    private let path: String
+    private let lock: Mutex<FileLock?>
+
+    init(_ path: String) throws(ControlError) {
+        self.path = path
+        lock = Mutex(try FileLock(waitingFor: path))
+    }
+
+    func take() throws(ControlError) {
+        guard lock.withLock({ $0 == nil }) else { return }
+        let taken = try FileLock(waitingFor: path)
+        lock.withLock { $0 = taken }
+    }
+
+    func release() { lock.withLock { $0 = nil } }
 }
 
 /// A connection that can be passed on. Claims that it holds end with it.

@@ -33,11 +33,15 @@ package struct HomeDirectories: Sendable, Hashable {
         configuration = (HomeDirectories.xdg("XDG_CONFIG_HOME") ?? home + "/.config") + "/ubiquity"
         data = (HomeDirectories.xdg("XDG_DATA_HOME") ?? home + "/.local/share") + "/ubiquity"
         state = (HomeDirectories.xdg("XDG_STATE_HOME") ?? home + "/.local/state") + "/ubiquity"
-        runtime = HomeDirectories.runtimeFolder().map { $0 + "/ubiquity" } ?? state
+        // Not in XDG_RUNTIME_DIR, which comes with the first login and may go with the last: a service that was started before, or stays,
+        // and who logs in then, would not find one another.
+        runtime = state
         label = nil
     }
 
     package var accountFile: String { configuration + "/account.json" }
+    /// Room on a full disk for the account's file: without a session nothing could be evicted.
+    package var reserveFile: String { configuration + "/reserve" }
     package var policyFile: String { configuration + "/policy.json" }
     package var settingsFile: String { configuration + "/settings.json" }
     package var mountsFile: String { data + "/mounts.json" }
@@ -100,13 +104,6 @@ package struct HomeDirectories: Sendable, Hashable {
 
     /// The XDG specification: a relative path there is invalid and ignored.
     private static func xdg(_ name: String) -> String? { variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil } }
-
-    /// A login without `XDG_RUNTIME_DIR` (cron, su) finds the same socket as one with it.
-    private static func runtimeFolder() -> String? {
-        if let folder = xdg("XDG_RUNTIME_DIR") { return folder }
-        let usual = "/run/user/\(getuid())"
-        return access(usual, W_OK) == 0 ? usual : nil
-    }
 
     private static func variable(_ name: String) -> String? {
         getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
