@@ -18,6 +18,7 @@ extension Filesystem {
         _ expecting: Expectation
     ) throws(MutationFailure) -> MutationResult {
         let origin = try stagedOrigin(staged)
+        defer { replica.tree.unsettled.acted(origin.seen.key) }
         switch expecting {
         case .absent:
             try failing { () throws(Errno) in
@@ -26,6 +27,7 @@ extension Filesystem {
             }
         case .inode(let evidence):
             try withHeld(evidence, folder, descriptor, name, alone: false) { seen throws(MutationFailure) in
+                keepOwner(of: seen.status, for: origin)
                 try failing { () throws(Errno) in
                     let place = Destination(folder: folder, descriptor: descriptor, name: name, seen: seen.sighting)
                     try move(origin, place, 0)
@@ -33,6 +35,17 @@ extension Filesystem {
             }
         }
         return try result(descriptor, name)
+    }
+
+    /// Owner and group are nobody's but this machine's: a new revision has those of the one that it replaces, as far as we may give them.
+    private func keepOwner(of former: stat, for origin: Origin) {
+        var staged = stat()
+        origin.name.withCString { name in
+            guard fstatat(origin.descriptor.raw, name, &staged, AT_SYMLINK_NOFOLLOW) == 0,
+                staged.st_uid != former.st_uid || staged.st_gid != former.st_gid
+            else { return }
+            _ = fchownat(origin.descriptor.raw, name, former.st_uid, former.st_gid, AT_SYMLINK_NOFOLLOW)
+        }
     }
 
     func stagedOrigin(_ staged: Name) throws(MutationFailure) -> Origin {

@@ -53,6 +53,8 @@ final class Node: Sendable {
         var writers = 0
         /// Truncations by name that wait for content: the kernel keeps the inode locked for them.
         var truncations = 0
+        /// Changes of mode or times by programs that are under way.
+        var changes = 0
         /// Written to since the engine last collected it.
         var isDirty = false
         /// Filled while it was open: the kernel asks for the attributes again once it is closed. (The change time moves with filling,
@@ -228,7 +230,9 @@ extension Node {
             case .held: return .busy
             case .free: break
             }
-            guard state.writers == 0, state.truncations == 0, !alone || state.handles == 0 else { return .busy }
+            guard state.writers == 0, state.truncations == 0,
+                !alone || state.handles == 0 && state.changes == 0
+            else { return .busy }
             state.phase = .held
             return nil
         }
@@ -247,6 +251,22 @@ extension Node {
 
     /// Or somebody who is about to be one, for whom the kernel keeps the inode locked.
     var hasWriters: Bool { state.withLock { $0.writers > 0 || $0.truncations > 0 } }
+
+    /// Before a program changes mode or times: an eviction writes down what they are, and does not go through the kernel, which would keep
+    /// both apart. `endChange` must follow.
+    /// - Returns: false: the continuation runs later instead, when the engine is done with the inode.
+    func beginChange(again: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            guard state.phase != .held else {
+                state.held.append(again)
+                return false
+            }
+            state.changes += 1
+            return true
+        }
+    }
+
+    func endChange() { state.withLock { $0.changes -= 1 } }
 
     func beginTruncation() { state.withLock { $0.truncations += 1 } }
     func endTruncation() { state.withLock { $0.truncations -= 1 } }

@@ -80,10 +80,7 @@ extension Filesystem {
             let node = try node(id)
             if let acting = applier.acting(request.thread) { return try applyAttributes(request, node, wanted, acting) }
             let handle = number.flatMap { open.file($0) }
-            guard let size = wanted.size else {
-                try keepingEvidence(node) { () throws(Errno) in try change(node, wanted) }
-                return request.reply(attributes: try status(of: node), timeout: Self.forever)
-            }
+            guard let size = wanted.size else { return changeByProgram(request, node, wanted) }
             if let handle, handle.isWritable {
                 // The handle counts as a writer already, and its file is whole.
                 return try truncate(request, node, size, wanted, through: handle)
@@ -93,6 +90,19 @@ extension Filesystem {
                 try checkClaims(request, [(parent, link.name)])
             }
             truncateByName(request, node, size, wanted)
+        }
+    }
+
+    /// Everything but the size. Answers now, or in a moment if the engine is just acting on the inode.
+    private func changeByProgram(_ request: Request, _ node: Node, _ wanted: WantedAttributes) {
+        let isBegun = node.beginChange { [self] in
+            worker.run { [self] in changeByProgram(request, node, wanted) }
+        }
+        guard isBegun else { return }
+        defer { node.endChange() }
+        request.attempt { () throws(Errno) in
+            try keepingEvidence(node) { () throws(Errno) in try change(node, wanted) }
+            request.reply(attributes: try status(of: node), timeout: Self.forever)
         }
     }
 

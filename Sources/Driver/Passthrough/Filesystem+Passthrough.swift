@@ -43,6 +43,8 @@ extension Filesystem {
             opened.flags = UInt32(CLINUX_FOPEN_KEEP_CACHE) | (handle.isWritable ? 0 : UInt32(CLINUX_FOPEN_NOFLUSH))
         }
         let number = open.insert(.file(handle))
+        // Not before: the watch goes to sleep when it finds none.
+        if handle.isDirect, handle.isWritable { writerWatch.noteWriter() }
         opened.handle = number
         let result: Int32
         if var status = entry {
@@ -132,7 +134,6 @@ extension Filesystem {
             if state.written == nil { state.written = status.map { WrittenEvidence($0) } }
         }
         handle.dropDescriptor()
-        if handle.isWritable { writerWatch.noteWriter() }
     }
 
     /// Looks whether a file was written to, and reports it.

@@ -91,6 +91,10 @@ extension ItemTracker {
             return
         }
         if let row, row.local?.key == state.key, row.content.kind == kind(of: state) {
+            if state.kind == .package, try view.synced(key: state.key).contains(where: { $0.content == .folder }) {
+                // The folder that it was has still to leave the cloud: others may have put something into it.
+                try collectLeaving(place, state, work, into: pass)
+            }
             return try found(row.id, place, parent, state, row, work, into: pass)
         }
         if state.kind == .package, let row = try view.synced(key: state.key).first(where: { $0.content == .folder }) {

@@ -15,6 +15,9 @@ package final class PlaceholderFile: Sendable {
     /// Orders writing, finishing and discarding, so that no late chunk reaches an inode that is whole or discarded.
     /// Held across system calls on this one inode, and nothing but `state` is locked under it.
     private let filling = Mutex(())
+    /// From asking the disk to what follows from its answer: it tells this descriptor of a failure once, whoever asks. Held across that system
+    /// call; taken under `filling`, never the other way round.
+    private let syncing = Mutex(())
     /// What is there, for readers. A leaf: memory work only.
     private let state: Mutex<State>
 
@@ -85,12 +88,14 @@ package final class PlaceholderFile: Sendable {
 
     /// Makes what was filled in durable, and says what that is: only this may be remembered in the state database.
     package func synchronize() throws(Errno) -> ByteRangeSet {
-        let present = present
-        do throws(Errno) { try checked(clinux_fdatasync(file.raw)) } catch {
-            distrust(after: error)
-            throw error
+        try syncing.withLock { _ throws(Errno) in
+            let present = present
+            do throws(Errno) { try checked(clinux_fdatasync(file.raw)) } catch {
+                distrust(after: error)
+                throw error
+            }
+            return present
         }
-        return present
     }
 
     /// What the disk could not write it says once, and keeps the pages as if it had: nothing of what was filled in is believed any more.
@@ -123,13 +128,17 @@ package final class PlaceholderFile: Sendable {
                 return finished
             case .discarded: throw .stale
             case .filling:
-                guard isComplete else { throw .resourceTemporarilyUnavailable }
                 unsettled?.add(key)
-                do throws(Errno) {
-                    try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
-                } catch {
-                    distrust(after: error)
-                    throw error
+                defer { unsettled?.acted(key) }
+                try syncing.withLock { _ throws(Errno) in
+                    // Another one may just have been told that the disk could not write it.
+                    guard isComplete else { throw .resourceTemporarilyUnavailable }
+                    do throws(Errno) {
+                        try PlaceholderOperations.complete(file.raw, placeholder, isDurable: isDurable)
+                    } catch {
+                        distrust(after: error)
+                        throw error
+                    }
                 }
                 state.withLock { $0.phase = .whole }
             }

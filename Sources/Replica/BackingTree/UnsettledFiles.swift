@@ -15,7 +15,7 @@ package final class UnsettledFiles: Sendable {
     private static let most = 16_384
 
     private struct State {
-        /// When each was added, counted.
+        /// When the act on each was done, counted; `.max` before that.
         var files: [InodeKey: UInt64] = [:]
         var added: UInt64 = 0
     }
@@ -30,16 +30,24 @@ package final class UnsettledFiles: Sendable {
 
     init(filesystem: consuming OwnedDescriptor) { self.filesystem = filesystem }
 
-    /// Before the engine's act.
+    /// Before the engine's act. `acted` follows: a sync that begins before the act is done does not cover it.
     package func add(_ key: InodeKey) {
         let isTooMany = state.withLock { state in
-            state.added += 1
-            state.files[key] = state.added
+            state.files[key] = .max
             count.store(state.files.count, ordering: .releasing)
             return state.files.count > Self.most
         }
         // What cannot be synced now stays, and is asked for when somebody opens it.
         if isTooMany { try? synchronize() }
+    }
+
+    /// The act is done, or has failed. What a writer has settled since needs no more.
+    package func acted(_ key: InodeKey) {
+        state.withLock { state in
+            guard state.files[key] != nil else { return }
+            state.added += 1
+            state.files[key] = state.added
+        }
     }
 
     /// Before a program may write to it.
