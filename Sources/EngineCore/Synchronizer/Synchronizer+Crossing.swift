@@ -118,11 +118,14 @@ extension Synchronizer {
             candidate.verdict = .later(delay)
         } else if let known = try device.remote(rival), !known.isDeleted,
             try candidate.synced != nil || device.synced(rival) != nil
+                || crossings[candidate.id, default: 0] >= Self.mostCrossings
         {
             noteUncrossed(candidate.id)
             candidate.applies = [.aside]
         } else {
-            // The feed is about to say who it is: then they can be compared.
+            // The feed is about to say who it is: then they can be compared. (Not if it is none that ever comes here, as one that only its
+            // case tells apart, in a folder that is made on request.)
+            crossings[candidate.id, default: 0] += 1
             candidate.verdict = .later(.milliseconds(50))
         }
     }

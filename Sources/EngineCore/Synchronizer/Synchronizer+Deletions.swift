@@ -259,6 +259,8 @@ extension Synchronizer {
 
     /// The cloud keeps a folder whose deletion was sent, because something lies in it.
     func folderIsNotEmpty(_ candidate: Candidate, _ pass: Pass) throws -> Verdict {
+        // By itself, too: what it has become may be replaced meanwhile, and no place leads to it then.
+        if candidate.isLeaving { handle(.due(.item(candidate.id), after: .milliseconds(300))) }
         var waiting: [ItemID] = []
         for child in try device.remoteChildren(of: candidate.id) where !child.isDeleted {
             guard try isAboutToGo(child, from: candidate.id) else {

@@ -7,10 +7,13 @@ extension Synchronizer {
     /// The local item takes the next free name, and is looked at anew under it.
     func moveAside(_ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, let path = device.path(of: found.place) else { return }
-        if isStillAnother(found.state, than: candidate.id, pass) {
+        // That may last, whatever keeps the other one: not for ever.
+        if isStillAnother(found.state, than: candidate.id, pass), putOffAsides[candidate.id, default: 0] < 20 {
+            putOffAsides[candidate.id, default: 0] += 1
             candidate.verdict = .later(.milliseconds(50))
             return
         }
+        putOffAsides[candidate.id] = nil
         guard let place = secondPlace(for: nameToNumber(found.place.name), in: found.place.folder, found.parent) else {
             candidate.verdict = .failed
             return
@@ -53,14 +56,20 @@ extension Synchronizer {
     /// knows it by its inode, it would be taken for having gone on under the second name, and would go with it.
     private func isStillAnother(_ state: LocalState, than item: ItemID, _ pass: Pass) -> Bool {
         guard state.kind != .folder, !state.hasOtherNames else { return false }
-        let deleted = ((try? device.synced(key: state.key)) ?? []).map(\.id).filter { other in
-            guard other != item, let remote = (try? device.remote(other)) ?? nil else { return false }
-            if remote.isDeleted { return true }
-            guard let candidate = pass.candidates[other], candidate.found == nil else { return false }
-            return candidate.deletionIsProven && !heldDeletions.contains(other)
+        var isAnother = false
+        for other in ((try? device.synced(key: state.key)) ?? []).map(\.id) where other != item {
+            let candidate = pass.candidates[other]
+            guard candidate?.found == nil, let remote = (try? device.remote(other)) ?? nil else { continue }
+            if remote.isDeleted {
+                // It has ended, and that is written down first.
+                pass.removeRow(other)
+                isAnother = true
+            } else if candidate?.deletionIsProven ?? false, !heldDeletions.contains(other) {
+                handle(.pendingLoaded([other], isLast: false))
+                isAnother = true
+            }
         }
-        if !deleted.isEmpty { handle(.pendingLoaded(deleted, isLast: false)) }
-        return !deleted.isEmpty
+        return isAnother
     }
 
     /// The item comes back as what the others have of it.

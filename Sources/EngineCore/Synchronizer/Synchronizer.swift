@@ -49,6 +49,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var placesOfChangedPackages: [LocalPlace: InodeKey] = [:]
     /// Files in packages that have names elsewhere, too: what is written by one of those is told to the package.
     var linkedParts = LinkedParts()
+    /// How often second names were put off, until another item has ended.
+    var putOffAsides: [ItemID: Int] = [:]
     /// How often in a row something was refused because of what is itself about to be told: whose name it is, or what it lies in.
     var crossings: [ItemID: Int] = [:]
     /// Folders that cannot go where they are here, since the cloud still has that in them.
