@@ -240,5 +240,33 @@ extension Story {
             ],
             moreFaults: [.claims, .links, .noSync, .packages, .population, .races]
         ),
+        // What had taken a link's name got a second one, while the row of what it was before still knew it: it went with that.
+        Story(
+            seed: 50_000_000_001_623,
+            steps: [5, 8, 12, 13, 14],
+            moreFaults: [.claims, .hardLinks, .links, .races]
+        ),
+        // A folder had become a package here, and others had put something into it: it was replaced before the folder could be given up.
+        Story(
+            seed: 70_000_000_018_618,
+            steps: [
+                0, 1, 2, 3, 4, 5, 9, 11, 13, 14, 16, 17, 19, 21, 25, 26, 27, 28, 31, 32, 33, 35, 38, 39, 51, 58, 63,
+            ],
+            moreFaults: [.databases, .links, .noSync, .packages, .races]
+        ),
+        // A new file's name was another one's but for its case, which nobody had asked for here: it waited for that one to come.
+        Story(
+            seed: 70_000_000_081_162,
+            steps: [
+                1, 3, 6, 7, 8, 11, 12, 13, 14, 15, 17, 18, 19, 21, 22, 26, 27, 29, 31, 32, 34, 35, 36, 42, 43,
+            ],
+            moreFaults: [.cases, .links, .noSync, .population]
+        ),
+        // A second name was put off for ever, since the row of what the file was before was written down again and again.
+        Story(
+            seed: 70_000_000_089_890,
+            steps: [4, 5, 6, 9, 10, 11, 14, 15, 17, 18, 20, 21, 22, 23, 24, 28, 29, 32, 33, 35, 38, 44, 45],
+            moreFaults: [.hardLinks, .links, .races, .serverBackups]
+        ),
     ]
 }
