@@ -27,6 +27,19 @@ extension DriverTests {
             }
         }
 
+        @Test(.enabled(if: Requirements.isRoot, "only root may give files away"))
+        func `a new revision has the owner and the group of the one that it replaces`() throws {
+            try mounted { m in
+                try m.publish(m.stage(Array("one".utf8)), "file")
+                #expect(chown(m.path("file"), 65534, 65533) == 0)
+                let old = LocalEvidence(try m.observe("file"))
+                try m.publish(m.stage(Array("two".utf8)), "file", expecting: .inode(old))
+                #expect(try Files.text(m.path("file")) == "two")
+                let status = try Files.status(m.path("file"))
+                #expect((status.st_uid, status.st_gid) == (65534, 65533))
+            }
+        }
+
         @Test(arguments: [true, false])
         func `several are published in one go, each as if it were alone`(isKnown: Bool) throws {
             try mounted { m in

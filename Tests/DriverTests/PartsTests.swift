@@ -28,6 +28,26 @@ struct PartsTests {
     }
 
     @Test
+    func `a change of attributes keeps evictions away, and waits for one that is under way`() async throws {
+        let key = InodeKey(tag: 1, words: (2, 3, 4))
+        let node = Node(id: 7, key: key, kind: .file, parent: key, name: try Name("f"), facts: Node.Facts())
+        #expect(node.beginChange {})
+        #expect(node.beginHold(alone: true) == .busy)
+        // What replaces the inode does not look at its attributes.
+        #expect(node.beginHold(alone: false) == nil)
+        _ = node.endHold(.free)
+        node.endChange()
+        #expect(node.beginHold(alone: true) == nil)
+        await confirmation("it goes on when the eviction is done") { goesOn in
+            let isBegun = node.beginChange { goesOn() }
+            #expect(!isBegun)
+            for waiting in node.endHold(.free) { waiting() }
+        }
+        // It has not begun by that: it asks again.
+        #expect(node.beginHold(alone: true) == nil)
+    }
+
+    @Test
     func `of writers that leave together the last one looks for mappings`() throws {
         var writers = DirectWriters()
         writers.come(mayMap: true)

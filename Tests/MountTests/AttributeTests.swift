@@ -35,6 +35,36 @@ extension MountTests {
             }
         }
 
+        /// The content was published with the attributes that the item had when the download began, and these were then sent as a change.
+        @Test func `attributes that another device sets while a new content comes are not taken back`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("head -c 8M /dev/urandom > f; chmod 644 f")
+                try a.sync()
+                try b.sync()
+                try b.succeed("download", b.path("f"))
+                // It takes a minute then.
+                try b.succeed("config", "set", "bandwidth", "off/128K")
+                try a.shell("head -c 8M /dev/urandom > f")
+                try a.sync()
+                func isComing() throws -> Bool { try !b.json("activity").elements.isEmpty }
+                try eventually("the new content comes") { try isComing() }
+                try a.shell("chmod 600 f; setfattr -n user.tag -v T f")
+                try a.sync()
+                // Who has heard of this has heard of what was before it.
+                try a.shell("mkdir later")
+                try eventually("B has heard of it", within: .seconds(40)) { b.exists("later") }
+                try #require(try isComing(), "the download was too fast")
+                try b.succeed("config", "reset", "bandwidth")
+                for device in [b, a] { try device.sync() }
+                for device in [b, a] {
+                    #expect(try device.shell("stat -c %a f").output == "600\n", "on \(device.name)")
+                    #expect(try Files.attribute("user.tag", of: device.path("f")) == "T", "on \(device.name)")
+                }
+                #expect(try Tree.digest(b.path("f")) == Tree.digest(a.path("f")))
+            }
+        }
+
         @Test func `user attributes travel, ours are readable and in no listing`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

@@ -208,6 +208,72 @@ extension MountTests {
             }
         }
 
+        @Test func `sync is 1 when nothing is mounted: what waits there is not known`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.setOffline(true)
+                try a.write("never sent", to: "a.txt")
+                try a.succeed("unmount", a.mountPoint)
+                let sync = try a.run("sync", "--timeout", "5", limit: .seconds(20))
+                #expect(sync.code == 1 && sync.errors.contains("no container is mounted"), "\(sync)")
+            }
+        }
+
+        @Test(arguments: ["unmounted by somebody else", "killed"])
+        func `up brings back whichever container was there`(end: String) async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.succeed("container", "create", "notes")
+                let second = site.folder + "/second"
+                try a.succeed("mount", "notes", second)
+                try Files.write("note", to: second + "/n.txt")
+                try a.write("document", to: "d.txt")
+                if end == "killed" {
+                    try a.killService()
+                } else {
+                    try TestSupport.succeed("fusermount3", "-u", second)
+                }
+                let up = try a.succeed("up", second)
+                #expect(up.output.hasPrefix("notes "), "\(up)")
+                #expect(Mounts.points(under: second) == [second])
+                #expect(try Files.text(second + "/n.txt") == "note")
+                // A service that has just been started does one after the other.
+                try eventually("the first one is there as well") { (try? a.text("d.txt")) == "document" }
+            }
+        }
+
+        /// `XDG_RUNTIME_DIR` comes with the first login and goes with the last: a service that was started before would not be found.
+        @Test func `where the service listens does not depend on a login`() async throws {
+            try await withSite { site in
+                let program = """
+                    import os, socket
+                    folder = os.environ["HOME"] + "/.local/state/ubiquity"
+                    os.makedirs(folder)
+                    os.chdir(folder)
+                    listener = socket.socket(socket.AF_UNIX)
+                    listener.bind("socket")
+                    listener.listen()
+                    print("listening", flush=True)
+                    listener.accept()[0].recv(1)
+                    """
+                var environment = Command.plainEnvironment
+                environment["HOME"] = site.outside
+                let listener = try site.start(["python3", "-c", program], environment: environment)
+                try eventually("it listens") { listener.outputSoFar.contains("listening") }
+                let login = site.folder + "/login"
+                try Files.makeFolder(login)
+                environment["XDG_RUNTIME_DIR"] = login
+                let status = try site.start([TestSettings.binary, "status"], environment: environment).wait()
+                // It hangs up, so that there is no answer.
+                #expect(!status.isSuccess, "\(status)")
+                try eventually("it was asked; \(status)", within: TestSettings.atOnce) { !listener.isRunning }
+                #expect(try listener.wait().isSuccess)
+                #expect(try Files.names(in: login) == [])
+            }
+        }
+
         @Test func `a server of its own serves accounts with their own containers`() async throws {
             try await withSite { site in
                 let server = try Server(site, data: site.folder + "/cloud")

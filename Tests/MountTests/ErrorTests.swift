@@ -185,6 +185,33 @@ extension MountTests {
         }
 
         @Test(.enabled(if: hasSmallFilesystem, "root makes the small filesystem: run Tools/test"))
+        func `a new content that does not fit leaves the disk its room`() async throws {
+            try await withSite(limit: .seconds(300)) { site in
+                let a = site.device("a")
+                try a.up()
+                let b = site.device("b", in: try site.smallFolder())
+                try b.join(a.invite())
+                let old = randomBytes(2 << 20)
+                try a.write(old, to: "f.bin")
+                try a.sync()
+                try b.sync()
+                try b.succeed("download", b.path("f.bin"))
+                // Nothing of what lies between the old content and the whole new one is sent.
+                try a.setOffline(true)
+                try a.shell("head -c 110M /dev/urandom > f.bin")
+                try a.setOffline(false)
+                try a.sync(limit: .seconds(120))
+                let sync = try b.run("sync", "--timeout", "60", limit: .seconds(80))
+                #expect(sync.code == 1 && sync.errors.contains("no space left"), "\(sync)")
+                // Programs have it all, and what is here stays as it was.
+                try b.shell("head -c 20M /dev/urandom > mine.bin")
+                #expect(try Files.read(b.path("f.bin")) == old)
+                let staged = try Files.names(in: b.home + "/containers/Documents/staging")
+                #expect(!staged.contains { $0.hasSuffix(".part") }, "\(staged)")
+            }
+        }
+
+        @Test(.enabled(if: hasSmallFilesystem, "root makes the small filesystem: run Tools/test"))
         func `no space on the server's disk: said, waited for, nothing lost`() async throws {
             try await withSite(limit: .seconds(300)) { site in
                 let small = try site.smallFolder()

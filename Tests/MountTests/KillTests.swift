@@ -208,6 +208,27 @@ extension MountTests {
             }
         }
 
+        @Test func `a partly downloaded content that nobody wants is gone after a start`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                try a.write("text", to: "f.txt")
+                try a.sync()
+                let present = try #require(try a.status(of: "f.txt")["revision"]?.string)
+                try a.down()
+                // One is here as a whole, and no item has the other, as after a newer one came.
+                let staging = a.home + "/containers/Documents/staging"
+                for revision in [present, String(repeating: "a1", count: 16)] {
+                    try Files.write("some of it", to: "\(staging)/\(revision).part")
+                }
+                try a.up()
+                try eventually("both are gone") {
+                    try Files.names(in: staging).allSatisfy { !$0.hasSuffix(".part") }
+                }
+                #expect(try a.text("f.txt") == "text")
+            }
+        }
+
         @Test(arguments: ["service", "server"])
         func `a transfer that was killed goes on and arrives whole`(victim: String) async throws {
             try await withSite(limit: .seconds(300)) { site in

@@ -384,9 +384,20 @@ extension MountTests {
                 let tree = try a.backingTree()
                 let up = try a.start(["up", point, "--import"])
                 try eventually("it has begun") { Files.exists(tree + "/d") || !up.isRunning }
-                // It would keep `down` waiting for the import's end; the service goes on without it.
-                up.kill()
-                try a.succeed("down", limit: .seconds(20))
+                // So that the import is not done before `down` has asked: `up`, which waits for it, does not keep others waiting.
+                let service = try a.servicePID()
+                kill(service, SIGSTOP)
+                let down = try a.start(["down"])
+                try eventually("down asks the service") {
+                    let files = "/proc/\(down.pid)/fd"
+                    let targets = ((try? Files.names(in: files)) ?? []).map { try? Files.target(of: files + "/" + $0) }
+                    return targets.contains { $0?.hasPrefix("socket:") == true }
+                }
+                kill(service, SIGCONT)
+                let ended = try down.wait(.seconds(20))
+                #expect(ended.isSuccess, "\(ended)")
+                let stopped = try up.wait(.seconds(20))
+                #expect(stopped.code == 75 && stopped.errors.contains("the import was stopped"), "\(stopped)")
                 try a.succeed("up", point)
                 #expect(try Files.names(in: point + "/d").count == 4000)
                 #expect(try Files.text(point + "/d/77") == "77\n")

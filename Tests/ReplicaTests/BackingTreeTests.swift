@@ -62,6 +62,18 @@ import UbiquityModel
         }
     }
 
+    @Test func `a sync that begins before an act is done does not cover it`() throws {
+        let file = try scratch.write("file", [1])
+        let key = try InodeKey(descriptor: file.raw)
+        tree.unsettled.add(key)
+        try tree.synchronize()
+        tree.unsettled.acted(key)
+        // That it is known still is seen by the attempt to sync a descriptor that is none.
+        #expect(throws: Errno.badFileDescriptor) { try tree.unsettled.settle(key, -1) }
+        try tree.synchronize()
+        try tree.unsettled.settle(key, -1)
+    }
+
     @Test func `follows no link to a folder`() throws {
         #expect(symlink("/etc", scratch.appending("out")) == 0)
         #expect(throws: Errno.tooManySymbolicLinkLevels) {
