@@ -121,9 +121,9 @@ extension ContainerState: CommitStore {
     func revision(_ id: RevisionID) -> StoredRevision? { revisions[id] }
 
     func keeps(_ content: ContentID, _ item: ItemID) -> Bool {
-        revisions.values.contains { revision in
-            revision.item == item && revision.version.content == content && !revision.isDiscarded
-                && !revision.isUnwanted
+        (revisionsOfItems[item] ?? []).contains { id in
+            guard let revision = revisions[id] else { return false }
+            return revision.version.content == content && !revision.isDiscarded && !revision.isUnwanted
         }
     }
 

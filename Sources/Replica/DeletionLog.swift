@@ -92,7 +92,9 @@ package final class DeletionLog: Sendable {
             try Self.write(Self.records(known, isDeleted: false), to: state.file.raw)
             for entry in known { state.entries.remove(entry) }
             state.records += known.count
-            if state.records > Self.compactionThreshold, state.records > 4 * state.entries.count { try compact(&state) }
+            guard state.records > Self.compactionThreshold, state.records > 4 * state.entries.count else { return }
+            // They are withdrawn. Without room for a new file the old one goes on, and the next withdrawal tries again.
+            try? compact(&state)
         }
     }
 

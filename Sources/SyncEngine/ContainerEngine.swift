@@ -198,6 +198,8 @@ package actor ContainerEngine {
     private var hasScanned = false
     /// Contents that are about to become files of their own.
     var orphansBeingKept = 0
+    /// An old state of a package is looked through: one at a time, since a file of two of them is kept when it is only the second one's.
+    var isLettingGo = false
 
     /// Finds what changed while nobody looked, and begins to sync.
     package func start() async throws(EngineError) {
@@ -259,16 +261,20 @@ package actor ContainerEngine {
         }
     }
 
-    /// Of inodes that were never synced, or are another item's by now.
+    /// Of inodes that were never synced, or are another item's by now. Programs are at work already: what they delete meanwhile stays.
     private func dropStrangeDeletions() throws {
         let entries = replica.deletions.entries()
-        let known = try entries.filter { entry in
+        let strange = try entries.filter { entry in
             switch entry {
-            case .inode(let key), .replacing(let key): try !replica.database.synced(key: key).isEmpty
-            case .item: true
+            case .inode(let key), .replacing(let key): try replica.database.synced(key: key).isEmpty
+            case .item: false
             }
         }
-        if known.count < entries.count { try replica.deletions.compact(keeping: known) }
+        guard !strange.isEmpty else { return }
+        do throws(Errno) { try replica.deletions.remove(strange) } catch {
+            // On a full disk: they say nothing of any item, and whoever makes room needs the mount.
+            logger.warning("deletions of no item stay in the log", metadata: ["why": "\(error)"])
+        }
     }
 
     /// Ends what runs. What was not sent is found again by the trees.

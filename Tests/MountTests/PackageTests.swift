@@ -75,6 +75,27 @@ extension MountTests {
             }
         }
 
+        @Test func `a copy in it is a file of its own everywhere`() async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try make("D.rtfd", on: a)
+                try a.sync()
+                try b.sync()
+                try b.succeed("download", b.path("D.rtfd"))
+                // With its time, so that nothing but the name tells it from the other one.
+                try a.shell("cp -a D.rtfd/sub D.rtfd/copy")
+                try a.sync()
+                try wait(b, until: "[ -e D.rtfd/copy/deep ]")
+                try #expect(b.shell("stat -c %h D.rtfd/copy/deep D.rtfd/sub/deep").output == "1\n1\n")
+                try b.shell("echo more >> D.rtfd/sub/deep")
+                for device in [b, a] { try device.sync() }
+                try wait(a, until: "[ $(wc -l < D.rtfd/sub/deep) = 2 ]")
+                for device in [a, b] {
+                    try #expect(device.shell("cat D.rtfd/copy/deep").output == "deep\n")
+                }
+            }
+        }
+
         @Test func `a change goes out when all of it is quiet and closed`() async throws {
             try await withSite { site in
                 let (a, b) = try site.pair()

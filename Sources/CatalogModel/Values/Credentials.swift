@@ -105,11 +105,19 @@ package struct CatalogSession: Hashable, Sendable {
     package var isRestored: Bool
     /// That identity has the token that the device had proposed, not the fresh one.
     package var hasProposedToken: Bool
+    /// There was no room to write another nonce down: this one stays.
+    package var keptNonce: [UInt8]?
 
-    package init(access: Access, isRestored: Bool, hasProposedToken: Bool = false) {
+    package init(
+        access: Access,
+        isRestored: Bool,
+        hasProposedToken: Bool = false,
+        keptNonce: [UInt8]? = nil
+    ) {
         self.access = access
         self.isRestored = isRestored
         self.hasProposedToken = hasProposedToken
+        self.keptNonce = keptNonce
     }
 }
 

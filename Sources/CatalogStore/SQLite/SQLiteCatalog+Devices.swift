@@ -17,6 +17,33 @@ extension SQLiteCatalog {
         fresh: FreshCredentials,
         now: Timestamp
     ) async throws(CatalogError) -> CatalogSession {
+        do throws(CatalogError) {
+            return try await renewSession(token, nonce: nonce, fresh: fresh, now: now)
+        } catch {
+            guard case .noSpace = error else { throw error }
+            return try await keepSession(token, nonce: nonce)
+        }
+    }
+
+    /// On a full disk nothing can be written down, but all of it can be read: as if the answer with the fresh nonce had been lost.
+    private func keepSession(_ token: TokenHash, nonce: [UInt8]) async throws(CatalogError) -> CatalogSession {
+        try await read { db in
+            let access = try db.access(token)
+            let sql = "SELECT nonce, former_nonce FROM devices WHERE id = ?"
+            let presented = Data(nonce)
+            guard let row = try db.first(sql, [access.device.blob]),
+                try presented == row.value(0) || presented == row.optional(1)
+            else { throw CatalogError.noSpace }
+            return CatalogSession(access: access, isRestored: false, keptNonce: try row.bytes(0))
+        }
+    }
+
+    private func renewSession(
+        _ token: TokenHash,
+        nonce: [UInt8],
+        fresh: FreshCredentials,
+        now: Timestamp
+    ) async throws(CatalogError) -> CatalogSession {
         try await write { db in
             let access = try db.access(token)
             guard let row = try db.first("SELECT nonce, former_nonce FROM devices WHERE id = ?", [access.device.blob])

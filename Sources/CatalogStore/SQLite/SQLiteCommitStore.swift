@@ -52,10 +52,10 @@ struct SQLiteCommitStore: CommitStore {
     func keeps(_ content: ContentID, _ item: ItemID) throws -> Bool {
         try db.exists(
             """
-            SELECT 1 FROM revisions WHERE container = ? AND content = ? AND item = ?
+            SELECT 1 FROM \(ItemRows.revisionsOfItem) WHERE container = ? AND item = ? AND content = ?
                 AND kind <> \(ItemRows.discardedKind) AND unwanted = 0 LIMIT 1
             """,
-            [.integer(container), .blob(content.bytes), .identifier(item)]
+            [.integer(container), .identifier(item), .blob(content.bytes)]
         )
     }
 

@@ -57,14 +57,14 @@ struct ServerCertificate: Sendable {
     private static func make() throws -> ServerCertificate {
         let key = P256.Signing.PrivateKey()
         let name = try DistinguishedName { CommonName("ubiquity") }
-        let now = Date()
         let certificate = try Certificate(
             version: .v3,
             serialNumber: Certificate.SerialNumber(),
             publicKey: Certificate.PublicKey(key.publicKey),
-            // A device whose clock is behind must not take it for one of tomorrow.
-            notValidBefore: now.addingTimeInterval(-2 * 86_400),
-            notValidAfter: now.addingTimeInterval(10 * 365 * 86_400),
+            // Devices know it by itself: no clock, neither the server's nor theirs, has anything to say. The end is what RFC 5280 has for
+            // certificates without one (9999-12-31T23:59:59Z).
+            notValidBefore: Date(timeIntervalSince1970: 0),
+            notValidAfter: Date(timeIntervalSince1970: 253_402_300_799),
             issuer: name,
             subject: name,
             signatureAlgorithm: .ecdsaWithSHA256,
@@ -115,5 +115,11 @@ struct ServerCertificate: Sendable {
             let code = errno
             guard code == EEXIST else { throw ServerError.certificate("\(path): \(String(cString: strerror(code)))") }
         }
+        // Devices will know the server by it: a loss of power must not have another one made.
+        let above = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        let folder = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw ServerError.certificate("\(above): \(String(cString: strerror(errno)))") }
+        defer { close(folder) }
+        guard fsync(folder) == 0 else { throw ServerError.certificate("\(path) cannot be made durable") }
     }
 }

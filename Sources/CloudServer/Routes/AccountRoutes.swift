@@ -59,7 +59,7 @@ extension CloudService {
         let time = now()
         let session = try await catalog.openSession(presented, nonce: [UInt8](asked.nonce), fresh: fresh, now: time)
         var answer = WireSessionResponse()
-        answer.nonce = Data(fresh.nonce)
+        answer.nonce = Data(session.keptNonce ?? fresh.nonce)
         answer.restored = session.isRestored
         answer.device = Data(session.access.device.bytes)
         if session.isRestored { answer.token = Data(session.hasProposedToken ? proposed : token) }

@@ -36,6 +36,9 @@ extension ContainerEngine {
     /// Keeps what was written in it, and removes it if nobody is at it any more.
     /// - Returns: whether nothing is left to do here.
     private func letGo(ofReplaced staged: String) async -> Bool {
+        guard !isLettingGo else { return false }
+        isLettingGo = true
+        defer { isLettingGo = false }
         let staging = replica.staging
         do {
             while true {

@@ -43,13 +43,24 @@ struct PackageSources {
         for (entry, chunks) in old.whole {
             if let first = chunks.first { files[first.chunk, default: []].append((entry, chunks)) }
         }
+        // Each old file goes on as one of the new state: a copy of it that were linked to it, too, would change with it.
+        var taken: Set<InodeKey> = []
+        var others: [(path: ItemPath, same: [PackageTree.Entry])] = []
         for (element, offset) in index.files {
             guard let part = chunks.part(from: offset, size: element.size), let first = part.first else { continue }
             let same = (files[first.chunk] ?? []).filter { entry, chunks in
                 chunks.elementsEqual(part) && Self.isSame(entry.element, element)
+            }.map(\.0)
+            if let own = same.first(where: { $0.element.path == element.path }), taken.insert(own.state.key).inserted {
+                linked[element.path] = element.path
+            } else if !same.isEmpty {
+                others.append((element.path, same))
             }
-            let own = same.first { $0.0.element.path == element.path } ?? same.first
-            if let own { linked[element.path] = own.0.element.path }
+        }
+        // What has another path now is one that none has by its own.
+        for (path, same) in others {
+            guard let free = same.first(where: { taken.insert($0.state.key).inserted }) else { continue }
+            linked[path] = free.element.path
         }
     }
 

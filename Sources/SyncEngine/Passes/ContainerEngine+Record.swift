@@ -63,7 +63,8 @@ extension ContainerEngine {
                     answered: answered,
                     manifests: record.manifests
                 )
-                try replica.deletions.remove(record.deletions.map { .item($0) })
+                // The rows are written. One that stays in the log proves what has been done already.
+                try? replica.deletions.remove(record.deletions.map { .item($0) })
             } else {
                 try replica.database.apply(
                     SyncedChanges(),
