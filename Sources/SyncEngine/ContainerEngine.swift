@@ -267,7 +267,9 @@ package actor ContainerEngine {
         let strange = try entries.filter { entry in
             switch entry {
             case .inode(let key), .replacing(let key): try replica.database.synced(key: key).isEmpty
-            case .item: false
+            // Done, and the log could not be told.
+            case .item(let item):
+                try replica.database.synced(item) == nil && replica.database.remote(item)?.isDeleted == true
             }
         }
         guard !strange.isEmpty else { return }
@@ -297,7 +299,7 @@ package actor ContainerEngine {
         let left = core.unfinished + core.parkedWork
         let isClean =
             hasScanned && !synchronizer.changedWhileStopping && synchronizer.heldDeletions.isEmpty
-            && mount?.wasStoppedInUse != true
+            && orphansBeingKept == 0 && mount?.wasStoppedInUse != true
             && left.allSatisfy { if case .item = $0 { true } else { false } }
         do {
             try replica.tree.synchronize()

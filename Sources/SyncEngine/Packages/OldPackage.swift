@@ -51,7 +51,9 @@ struct PackageSources {
             let same = (files[first.chunk] ?? []).filter { entry, chunks in
                 chunks.elementsEqual(part) && Self.isSame(entry.element, element)
             }.map(\.0)
-            if let own = same.first(where: { $0.element.path == element.path }), taken.insert(own.state.key).inserted {
+            if let own = same.first(where: { $0.element.path == element.path }) {
+                // Two names of one file stay that here.
+                taken.insert(own.state.key)
                 linked[element.path] = element.path
             } else if !same.isEmpty {
                 others.append((element.path, same))

@@ -145,7 +145,8 @@ extension ContainerEngine {
             let act = Mutation.publish(staged: staged, parent: parent, name: name, expecting: .absent)
             var result = await synchronizer.device.perform(act, at: path)
             while isPatient, result == nil, !synchronizer.isStopping {
-                await synchronizer.device.claims.whenFree(path)
+                // Not `whenFree`: a stop has to end this wait, and claims are let go of only after it.
+                try? await Task.sleep(for: .milliseconds(250))
                 result = await synchronizer.device.perform(act, at: path)
             }
             switch result {

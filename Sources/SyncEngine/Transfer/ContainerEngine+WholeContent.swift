@@ -135,8 +135,11 @@ extension ContainerEngine {
                     replica: replica,
                     key: key
                 )
-                let room = try replica.tree.freeBytes() - ContentFiller.roomLeft
-                guard try chunks.roomNeeded(for: manifest) <= room else { throw Errno.noSpace }
+                // What is no larger than what it replaces gives back at least what it takes.
+                let isLarger = if case .file(let agreed)? = row?.content { agreed.size < file.size } else { true }
+                let room = try replica.tree.freeBytes() - (isLarger ? ContentFiller.roomLeft : 0)
+                let needed = try chunks.roomNeeded(for: manifest)
+                guard needed <= 0 || needed <= room else { throw Errno.noSpace }
                 return chunks
             }
             staged = chunks.staged

@@ -57,6 +57,10 @@ struct Startup {
     func withoutService() throws(ControlError) -> FileLock {
         do throws(ControlError) { return try FileLock(owning: home.serviceLock, patience: .seconds(10)) } catch {
             guard error.status == .tryAgain else { throw error }
+            // It was only just starting, and can be asked by now.
+            if try connect() != nil {
+                throw ControlError(.tryAgain, error.what, "it has just started", remedy: "run the command again")
+            }
             throw ControlError(
                 .tryAgain,
                 error.what,
