@@ -286,8 +286,8 @@ class AppearingFile:
 class AppearingTree:
     """Looks whether all files of a tree are there with the contents of its source; only at those that were not right before.
 
-    It asks for one missing name of each folder, and looks at all of them when that one is there: whoever listed everything each time would
-    take half a processor from whom it looks at."""
+    It asks for one missing name of each folder, and looks at all of them when that one is there: to list everything each time would be more
+    work for whom it looks at."""
 
     def __init__(self, source, target):
         self.target = target
