@@ -103,7 +103,8 @@ package protocol Catalog: Sendable {
         after: TombstonePosition?,
         now: Timestamp
     ) async throws(CatalogError) -> HousekeepingPage<TombstonePosition>
-    /// Compares some candidates of a container with all that is referred to in it, and forgets those whose time has come.
+    /// Compares some candidates of a container with all that is referred to in it, and forgets those whose time has come; none if not
+    /// all of that can be read.
     func collectChunks(
         after: ChunkPosition?,
         now: Timestamp

@@ -55,7 +55,13 @@ struct DataDirectory: Sendable {
         let limit = packBytes ?? FolderChunkStore.packLimit
         let first = UInt64(max(1, now.nanoseconds / 1_000_000_000))
         do throws(ChunkStoreError) {
-            return try FolderChunkStore(folder: folder, packLimit: limit, firstPack: first)
+            return try FolderChunkStore(
+                folder: folder,
+                packLimit: limit,
+                firstPack: first,
+                // More packs than anybody has made while the clock was right, and few enough for millions of openings.
+                gap: .random(in: 1 << 32..<1 << 40)
+            )
         } catch {
             throw .chunks(error)
         }

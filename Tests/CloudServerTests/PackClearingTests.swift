@@ -20,14 +20,17 @@ import UbiquityModel
 
         let catalog: SQLiteCatalog
         let chunks: FaultyChunkStore
-        private let folder: ServerFolder
+        /// Goes with the shelf, if that has made it.
+        private let folder: ServerFolder?
         private let scope = Scope(token: TokenHash(token: [1]), container: .documents)
 
-        init() async throws {
-            folder = try ServerFolder()
-            catalog = try SQLiteCatalog(path: folder.path + "/catalog.sqlite")
+        init(in path: String? = nil) async throws {
+            let folder = try path == nil ? ServerFolder() : nil
+            self.folder = folder
+            let data = try #require(path ?? folder?.path)
+            catalog = try SQLiteCatalog(path: data + "/catalog.sqlite")
             // Each time that something is stored it is a pack of its own.
-            chunks = FaultyChunkStore(try FolderChunkStore(folder: folder.path + "/packs", packLimit: 1))
+            chunks = FaultyChunkStore(try FolderChunkStore(folder: data + "/packs", packLimit: 1))
             try await catalog.addAccount("anna", quota: nil, now: Self.now)
             let secret = SecretHash(secret: [2])
             let invitation = Invitation(secret: secret, grant: .everything, expires: Self.now.after(.hours(1)))
@@ -88,6 +91,18 @@ import UbiquityModel
             return try await housekeeping.clearPacks(Self.now.after(pause), isBehind: false)
         }
 
+        /// A whole round, at that time by the clock.
+        func round(after pause: Duration) async throws {
+            let now = Self.now.after(pause)
+            let housekeeping = Housekeeping(
+                catalog: catalog,
+                chunks: chunks,
+                now: { now },
+                logger: RunningServer.logger
+            )
+            _ = try await housekeeping.round()
+        }
+
         func left(in pack: UInt64) async throws -> [ChunkID] {
             try await catalog.chunks(in: pack).map(\.record.chunk)
         }
@@ -130,6 +145,29 @@ import UbiquityModel
         shelf.chunks.faults.isFull = false
         #expect(try await shelf.clear(after: .hours(2)) == Shelf.now.after(.hours(3)))
         #expect(try await shelf.left(in: 1) + shelf.left(in: 2) == [])
+        try await shelf.close()
+    }
+
+    @Test(.enabled(if: SmallDisk.isAvailable, "mounting a small disk needs root"), arguments: [true, false])
+    func `on a full disk a clock that goes back, or is right again, keeps nobody from making room`(
+        goesBack: Bool
+    ) async throws {
+        let disk = try SmallDisk(bytes: 4 * 1024 * 1024)
+        let shelf = try await Shelf(in: disk.path)
+        try await shelf.fill(kept: 0, lost: 1)
+        try await shelf.fill(kept: 1, lost: 0)
+        #expect(try await shelf.clear(after: .zero) == Shelf.now.after(.hours(1)))
+        // Its time comes, and it cannot be removed yet.
+        shelf.chunks.faults.lasting = [1]
+        try await shelf.round(after: .hours(2))
+        if !goesBack { try await shelf.round(after: .hours(1)) }
+        shelf.chunks.faults.lasting = []
+        #expect(shelf.chunks.hasPack(1))
+        // As much as there is room for.
+        _ = try? Files.write([UInt8](repeating: 1, count: 8 * 1024 * 1024), to: disk.path + "/filler")
+        await #expect(throws: CatalogError.noSpace) { try await shelf.catalog.set("a", to: "b") }
+        try await shelf.round(after: .hours(goesBack ? 1 : 3))
+        #expect(!shelf.chunks.hasPack(1))
         try await shelf.close()
     }
 

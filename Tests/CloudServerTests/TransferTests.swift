@@ -3,6 +3,8 @@ import CloudClient
 import CloudProtocol
 import CloudServer
 import Foundation
+import Reconciliation
+import Synchronization
 import TestSupport
 import Testing
 import UbiquityModel
@@ -75,6 +77,31 @@ import UbiquityModel
                 clock: noClock
             )
             #expect(again == answer)
+        }
+    }
+
+    @Test func `what a device is told is here stays, however long its upload takes`() async throws {
+        let days = Mutex<Int64>(0)
+        try await withServer {
+            let now = $0.now
+            $0.now = { now().after(.days(days.withLock { $0 })) }
+        } _: { server, client, container in
+            let reader = try await server.join("reader", code: try await server.code(readOnly: true))
+            let file = try PreparedFile(randomBytes(600_000), container)
+            let ids = file.frames.map(\.chunk)
+            try await client.upload(.documents, frames: file.frames)
+            // Offered for a month, and for another one after each question.
+            for day in [Int64(20), 40] {
+                days.withLock { $0 = day }
+                #expect(try await client.missing(.documents, chunks: [ids[0]]).isEmpty)
+            }
+            #expect(try await client.missing(.documents, chunks: ids) == Array(ids.dropFirst()))
+            // Who may only read is told, and sends nothing.
+            days.withLock { $0 = 60 }
+            #expect(try await reader.missing(.documents, chunks: [ids[0]]).isEmpty)
+            days.withLock { $0 = 80 }
+            #expect(try await client.missing(.documents, chunks: [ids[0]]) == [ids[0]])
+            await reader.shutdown()
         }
     }
 

@@ -4,6 +4,8 @@ package import UbiquityModel
 package struct HousekeepingPage<Position: Hashable & Sendable>: Hashable, Sendable {
     /// So many versions, or chunks, are kept no longer.
     package var discarded = 0
+    /// Something cannot be read on which it depends what is kept: in that container nothing goes.
+    package var isDamaged = false
     package var next: Position?
 
     package init() {}

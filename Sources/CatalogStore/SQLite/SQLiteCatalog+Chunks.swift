@@ -13,12 +13,14 @@ extension SQLiteCatalog {
             var waning = Set<ChunkID>()
             var bytes: Int64 = 0
             for chunk in chunks where !unknown.contains(chunk.chunk) {
-                if try db.hasChunk(chunk.chunk, container: container.number, hasPack) {
+                let known = try db.chunk(chunk.chunk, container: container.number)
+                if let known, hasPack(known.pack, known.end) {
                     if try db.offered(chunk.chunk, container: container.number) != nil { waning.insert(chunk.chunk) }
                     continue
                 }
                 unknown.insert(chunk.chunk)
-                bytes += Int64(chunk.length)
+                // One that is listed, and whose pack is gone, counts already: else nobody could bring it back.
+                if known == nil { bytes += Int64(chunk.length) }
             }
             let room = bytes == 0 ? nil : try db.room(account: access.account)
             return Intake(

@@ -77,7 +77,11 @@ extension SQLiteCatalog {
         var page = HousekeepingPage<ChunkPosition>()
         let found = try await read { db in try db.candidates(after: after) }
         guard let last = found.chunks.last else { return page }
-        let referred = try await self.referred(among: Set(found.chunks), container: found.container)
+        page.next = ChunkPosition(container: found.container, chunk: last)
+        guard let referred = try await self.referred(among: Set(found.chunks), container: found.container) else {
+            page.isDamaged = true
+            return page
+        }
         let parts = stride(from: 0, to: found.chunks.count, by: Self.chunksPerTransaction).map {
             found.chunks[$0..<min(found.chunks.count, $0 + Self.chunksPerTransaction)]
         }
@@ -86,7 +90,6 @@ extension SQLiteCatalog {
                 try db.collect(part, referred: referred, container: found.container, now: now)
             }
         }
-        page.next = ChunkPosition(container: found.container, chunk: last)
         return page
     }
 
@@ -106,16 +109,17 @@ extension SQLiteCatalog {
     /// Commits wait for the end of it. One version may have more.
     private static let chunksPerTransaction = 2_000
 
-    /// Those of the chunks that a manifest of the container names.
+    /// Those of the chunks that a manifest of the container names; `nil` if one of its manifests is damaged: nobody knows what that names.
     private func referred(
         among candidates: Set<ChunkID>,
         container: Int64
-    ) async throws(CatalogError) -> Set<ChunkID> {
+    ) async throws(CatalogError) -> Set<ChunkID>? {
         var referred = Set<ChunkID>()
         var next: ContentID?
         while true {
             let after = next
-            let page = try await read { db in try db.named(among: candidates, container: container, after: after) }
+            let named = try await read { db in try db.named(among: candidates, container: container, after: after) }
+            guard let page = named else { return nil }
             referred.formUnion(page.chunks)
             guard let last = page.last else { return referred }
             next = last
@@ -223,11 +227,14 @@ extension Database {
         )
         guard !isKept else { return 0 }
         let named: [SQLValue] = [.integer(container), .blob(content.bytes)]
-        let manifest = try row("SELECT manifest FROM contents WHERE container = ? AND id = ?", named) {
-            try $0.manifest(0)
+        let stored = try row("SELECT manifest FROM contents WHERE container = ? AND id = ?", named) {
+            row -> Manifest? in
+            try? row.manifest(0)
         }
-        guard let manifest = manifest ?? nil else { return 0 }
+        guard let stored else { return 0 }
         try run("DELETE FROM contents WHERE container = ? AND id = ?", named)
+        // Nobody knows what a damaged one named: that stays. Without it the container's other chunks are collected again.
+        guard let manifest = stored else { return 0 }
         for entry in manifest.entries where try isListed(entry.chunk, container: container) {
             try run(
                 "INSERT INTO candidates (container, id, offered) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -257,25 +264,29 @@ extension Database {
     /// So many bytes of manifests are read at once: as long as readers may keep the log from being written back.
     private static var manifestBytes: Int { 16 * 1024 * 1024 }
 
-    /// The candidates that some manifests name, beginning after that content; the last one's content, or `nil` at the end.
+    /// The candidates that some manifests name, beginning after that content; the last one's content, or `nil` at the end. Nothing if
+    /// one of them is damaged.
     fileprivate func named(
         among candidates: Set<ChunkID>,
         container: Int64,
         after: ContentID?
-    ) throws -> (chunks: Set<ChunkID>, last: ContentID?) {
+    ) throws -> (chunks: Set<ChunkID>, last: ContentID?)? {
         var chunks = Set<ChunkID>()
         var last: ContentID?
         var bytes = 0
+        var isDamaged = false
         let sql = "SELECT id, manifest FROM contents WHERE container = ? AND id > ? ORDER BY id"
         try step(sql, [.integer(container), .blob(after?.bytes ?? [])]) { row in
-            guard let content = try row.optionalDigest(0) as ContentID?, let manifest = try row.manifest(1) else {
-                throw row.damaged(1)
+            guard let content = try? row.optionalDigest(0) as ContentID?, let manifest = try? row.manifest(1) else {
+                isDamaged = true
+                return false
             }
             for entry in manifest.entries where candidates.contains(entry.chunk) { chunks.insert(entry.chunk) }
             bytes += 100 + manifest.entries.count * 36
             last = content
             return bytes < Self.manifestBytes
         }
+        guard !isDamaged else { return nil }
         return (chunks, last)
     }
 

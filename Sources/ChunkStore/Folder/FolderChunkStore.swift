@@ -25,7 +25,9 @@ package final class FolderChunkStore: ChunkStore {
 
     private let folder: PackFolder
     /// What turned out not to be what was stored. A leaf.
-    private let damaged = DamagedRecords()
+    private let damaged: DamagedRecords
+    /// Whoever asks for a record waits within a transaction.
+    private let breaker = LookBreaker()
     private let writer: PackWriter
     private let writing = DispatchQueue(label: "chunks.writing")
     private let reading = DispatchQueue(label: "chunks.reading", attributes: .concurrent)
@@ -35,12 +37,16 @@ package final class FolderChunkStore: ChunkStore {
     /// Opens the folder, or makes it, and cuts off what a crash left at the end of the newest pack. What is stored goes to a new one.
     /// - Parameter firstPack: new packs have no lower number. One that grows with time keeps a catalogue that is newer than the folder,
     ///   which is a backup, from taking other packs for those that are lost.
+    /// - Parameter gap: added to the newest pack's number, for the first new pack, where that is not lower than `firstPack`: the clock is
+    ///   behind then, and what is there may be a backup. One that is different each time keeps two openings of one backup apart, too.
     package init(
         folder path: String,
         packLimit: UInt64 = FolderChunkStore.packLimit,
-        firstPack: UInt64 = 1
+        firstPack: UInt64 = 1,
+        gap: UInt64 = 0
     ) throws(ChunkStoreError) {
-        folder = try PackFolder(path: path, firstPack: firstPack)
+        folder = try PackFolder(path: path, firstPack: firstPack, gap: gap)
+        damaged = DamagedRecords(folder: path)
         writer = try PackWriter(folder: folder, packLimit: packLimit)
     }
 
@@ -78,10 +84,10 @@ package final class FolderChunkStore: ChunkStore {
     package func hasRecord(in pack: UInt64, endingAt end: UInt64) -> Bool {
         guard folder.contains(pack, upTo: end) else { return false }
         guard let record = damaged[pack, endingAt: end] else { return true }
-        return isWhole(record)
+        return breaker.look { isWhole(record) }
     }
 
-    /// Whoever mends the disk says nothing of it. Blocks on that.
+    /// Whoever mends the disk says nothing of it: it is looked at. Blocks on that.
     private func isWhole(_ record: ChunkRequest) -> Bool {
         do {
             var room = [UInt8](repeating: 0, count: try dataCount(at: record.location))

@@ -7,6 +7,8 @@ final class PackFolder: Sendable {
     private struct State {
         /// Of each pack, where what is durable in it ends.
         var ends: [UInt64: UInt64] = [:]
+        /// New packs have no lower number. Known when it is known which packs are there.
+        var first: UInt64 = 0
         /// Open for reading; the least recently used at the front.
         var open: [(number: UInt64, file: OpenFile)] = []
         /// Held as long as the store is open: two servers would write over each other's records.
@@ -17,13 +19,15 @@ final class PackFolder: Sendable {
 
     private let path: String
     private let firstPack: UInt64
+    private let gap: UInt64
     private let directory: OpenFile
     /// Guards the names, the open files and the lock. A leaf: no system call is made under it.
     private let state = Mutex(State())
 
-    init(path: String, firstPack: UInt64) throws(ChunkStoreError) {
+    init(path: String, firstPack: UInt64, gap: UInt64) throws(ChunkStoreError) {
         self.path = path
         self.firstPack = firstPack
+        self.gap = gap
         if mkdir(path, 0o700) != 0 {
             let code = errno
             if code != EEXIST { try ChunkStoreError.check(-code, "making \(path)") }
@@ -72,8 +76,22 @@ final class PackFolder: Sendable {
             }
         }
         for number in ends.keys { ends[number] = try size(number) }
-        state.withLock { $0.ends = ends }
-        return ends.keys.max()
+        let newest = ends.keys.max()
+        let first = firstNumber(after: newest)
+        state.withLock { state in
+            state.ends = ends
+            state.first = first
+        }
+        return newest
+    }
+
+    /// Where the clock is behind the packs, it may be behind others that are lost, to which the catalogue still leads: a pack of such a
+    /// number would be taken for one of them.
+    private func firstNumber(after newest: UInt64?) -> UInt64 {
+        guard let newest, newest >= firstPack else { return firstPack }
+        let (number, isOver) = newest.addingReportingOverflow(gap)
+        // The catalogue keeps numbers with a sign. That far, after millions of openings, they go on one by one.
+        return isOver || number > UInt64(Int64.max) ? newest : number
     }
 
     func contains(_ number: UInt64) -> Bool { state.withLock { $0.ends[number] != nil } }
@@ -119,9 +137,10 @@ final class PackFolder: Sendable {
 
     /// A new, empty and durable pack.
     func makePack() throws(ChunkStoreError) -> (number: UInt64, file: OpenFile) {
-        let (next, isOver) = state.withLock { $0.ends.keys.max() ?? 0 }.addingReportingOverflow(1)
+        let (newest, first) = state.withLock { ($0.ends.keys.max() ?? 0, $0.first) }
+        let (next, isOver) = newest.addingReportingOverflow(1)
         guard !isOver else { throw .failed("numbering another pack in \(path)", errno: EOVERFLOW) }
-        let number = max(next, firstPack)
+        let number = max(next, first)
         let file = try OpenFile(path(number), flags: O_RDWR | O_CREAT | O_EXCL)
         do {
             try file.write(PackHeader.bytes, at: 0)

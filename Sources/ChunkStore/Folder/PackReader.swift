@@ -1,5 +1,4 @@
 internal import Glibc
-internal import Synchronization
 
 /// Reads records, each straight to where its data is wanted.
 struct PackReader: ChunkReader {
@@ -37,30 +36,5 @@ struct PackReader: ChunkReader {
             // Whole, it is another chunk's: that one is here.
             return !PackRecord.names(header, chunk.chunk)
         }
-    }
-}
-
-/// Records that the disk gave back as something else, or not at all, when they were last examined, until the store is opened again: whoever
-/// has such a chunk is to bring it anew, and nobody is to give it up because it is here.
-final class DamagedRecords: Sendable {
-    private struct End: Hashable {
-        var pack: UInt64
-        var end: UInt64
-    }
-
-    /// A leaf.
-    private let records = Mutex<[End: ChunkRequest]>([:])
-
-    /// The location is one that has been read: its end is no overflow.
-    func note(_ record: ChunkRequest, _ isDamaged: Bool) {
-        let location = record.location
-        let end = End(pack: location.pack, end: location.offset + UInt64(location.length))
-        records.withLock { records in
-            if isDamaged { records[end] = record } else if !records.isEmpty { records[end] = nil }
-        }
-    }
-
-    subscript(pack: UInt64, endingAt end: UInt64) -> ChunkRequest? {
-        records.withLock { $0.isEmpty ? nil : $0[End(pack: pack, end: end)] }
     }
 }

@@ -78,10 +78,10 @@ struct Housekeeping: Service {
             return Count(time: start, due: start.after(Self.interval))
         }
         guard last <= start else {
-            try await believe(start)
+            try await unlessFull { try await believe(start) }
             return Count(time: try await time(of: .counted) ?? start, due: start.after(Self.interval))
         }
-        if try await time(of: .behind) != nil { try await set(.behind, nil) }
+        if try await time(of: .behind) != nil { try await unlessFull { try await set(.behind, nil) } }
         let counted = min(try await time(of: .counted) ?? last, last)
         let due = last.after(counted < last ? Self.betweenSteps : Self.interval)
         guard due <= start else { return Count(time: counted.after(last.age(at: start)), due: due) }
@@ -102,6 +102,13 @@ struct Housekeeping: Service {
         try await set(.steps, nil)
         try await set(.done, start)
         try await set(.behind, nil)
+    }
+
+    /// What cannot be noted on a full disk is in a later round: this one goes on to what makes room.
+    private func unlessFull(_ body: () async throws -> Void) async throws {
+        do { try await body() } catch CatalogError.noSpace {
+            logger.warning("the disk is full: what the clock says could not be noted")
+        }
     }
 
     // MARK: Versions and chunks
@@ -151,6 +158,9 @@ struct Housekeeping: Service {
         try await walk { position in
             let page = try await catalog.collectChunks(after: position, now: time)
             chunks += page.discarded
+            if page.isDamaged, let container = page.next?.container {
+                logger.error("the catalogue is damaged (a manifest): no chunks of container \(container) are collected")
+            }
             return page.next
         }
         return (versions, chunks)

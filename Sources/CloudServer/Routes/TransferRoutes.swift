@@ -28,9 +28,27 @@ extension CloudService {
         let asked = try await message(WireHaveRequest.self, of: request, upTo: CloudLimits.listBytes)
         try check(count: asked.chunks.count, of: "chunks")
         let ids = try ChunkID.list(wire: asked.chunks, "a chunk's id")
+        let missing = try await catalog.missing(ids, scope, now: now())
+        await renew(ids, without: missing, scope)
         var answer = WireHaveResponse()
-        answer.missing = try await catalog.missing(ids, scope, now: now()).map { UInt32($0) }
+        answer.missing = missing.map { UInt32($0) }
         return try .message(answer)
+    }
+
+    /// What a device is told is here it does not send: an upload that takes longer than chunks are offered would never end. Who may only
+    /// read sends nothing, and a server whose disk is full has said what is here all the same.
+    private func renew(_ asked: [ChunkID], without missing: [Int], _ scope: Scope) async {
+        let absent = Set(missing)
+        // They are here: their lengths, which the device does not say, do not count.
+        let here = asked.indices.filter { !absent.contains($0) }.map { ChunkSize(chunk: asked[$0], length: 0) }
+        guard !here.isEmpty else { return }
+        do throws(CatalogError) {
+            let waning = try await catalog.intake(here, scope).waning
+            guard !waning.isEmpty else { return }
+            try await catalog.addChunks([], renewed: Array(waning), scope, now: now())
+        } catch {
+            logger.debug("chunks that are here were not renewed: \(error)")
+        }
     }
 
     // MARK: Upload

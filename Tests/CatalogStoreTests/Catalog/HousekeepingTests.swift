@@ -1,6 +1,7 @@
 import CatalogModel
 import CatalogStore
 import Reconciliation
+import TestSupport
 import Testing
 import UbiquityModel
 
@@ -354,6 +355,50 @@ import UbiquityModel
         #expect(try await catalog.thinnedPacks(now: time(now + 5)).map(\.emptied) == [time(now)])
         #expect(try await missing("late", now: now + Self.upload - 1, in: test) == [])
         #expect(try await missing("late", now: now + Self.upload, in: test) == [0])
+    }
+
+    @Test func `where a manifest is damaged nothing is collected, and elsewhere it is`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let path = try #require(test.path)
+        _ = try await edited(test)
+        #expect(try await discardAll(test, now: 2_000) == 1)
+        let other = Scope(token: test.scope.token, container: try #require(ContainerID("Other")))
+        let info = ContainerInfo(
+            id: other.container,
+            key: test.key,
+            layout: .drive,
+            isCaseInsensitive: false,
+            isReadOnly: false
+        )
+        _ = try await test.catalog.createContainer(info, by: other.token, now: time(1))
+        try await test.catalog.addChunks(TestFile("orphan").records, renewed: [], other, now: time(10))
+        try succeed(
+            "sqlite3",
+            path,
+            """
+            ALTER TABLE contents ADD COLUMN kept BLOB;
+            UPDATE contents SET kept = manifest, manifest = SUBSTR(manifest, 2);
+            """
+        )
+        let late = 10 + Self.upload + Self.day
+        let first = try await test.catalog.collectChunks(after: nil, now: time(late))
+        #expect(first.isDamaged && first.discarded == 0)
+        #expect(first.next != nil)
+        let second = try await test.catalog.collectChunks(after: first.next, now: time(late))
+        #expect(!second.isDamaged && second.discarded == 1)
+        #expect(try await test.catalog.collectChunks(after: second.next, now: time(late)).next == nil)
+        try succeed("sqlite3", path, "UPDATE contents SET manifest = kept;")
+        #expect(try await collect(test, now: late) == 1)
+    }
+
+    @Test func `a version whose manifest is damaged goes all the same, and its chunks stay`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let (first, second) = try await edited(test)
+        try succeed("sqlite3", try #require(test.path), "UPDATE contents SET manifest = SUBSTR(manifest, 2);")
+        #expect(try await discardAll(test, now: 2_000) == 1)
+        #expect(try await test.catalog.versions(first.item, test.scope).map(\.revision) == [second.revision])
+        #expect(try await collect(test, now: 2_000 + Self.day) == 0)
+        #expect(try await test.catalog.accounts().map(\.used) == [6])
     }
 
     @Test func `what lies in several packs is told by pack and place`() async throws {
