@@ -16,6 +16,9 @@ package import UbiquityModel
 package struct ClaimTable: Sendable {
     /// More than these do not wait at a time.
     package static let mostWaiting = 10_000
+    /// More explicit claims than these are not held and waited for at a time. Each keeps a connection to the service, of which there are
+    /// 512 (`ControlListener`): what a holder's own program asks of the service still has to come through, or nobody would ever go on.
+    package static let mostClaims = 384
     /// An open that was admitted counts as a writer for so long: until then the driver has surely counted it.
     static let admissionTime: Duration = .seconds(1)
 
@@ -24,6 +27,9 @@ package struct ClaimTable: Sendable {
     var waiting: [Entry] = []
     /// Opens for writing that have gone on a moment ago.
     var admitted: [(writer: ProgramWriter, until: Duration)] = []
+    /// How many of them there are when it is looked for those that no longer count: while nobody waits nothing else does that.
+    private var admittedToTrim = ClaimTable.leastToTrim
+    private static let leastToTrim = 256
     /// Exchanges of the engine.
     var exchanges: [EngineExchange: ClaimArea] = [:]
     /// What the engine would like to do, in the order in which it asked.
@@ -54,6 +60,9 @@ package struct ClaimTable: Sendable {
             family: family(party: request.party, purpose: request.purpose, within: request.within.map { [$0] } ?? []),
             deadline: request.timeout.map { situation.now + $0 }
         )
+        guard held.count + waiting.count(where: \.isExplicit) < Self.mostClaims else {
+            return (entry.id, [.refuse(entry.id, .tooManyWaiting)])
+        }
         guard blockers(of: entry, behind: waiting, situation.writers, now: situation.now).isEmpty else {
             return (entry.id, wait(entry, in: situation))
         }
@@ -88,6 +97,22 @@ package struct ClaimTable: Sendable {
         }
         guard blockers.isEmpty else { return (entry.id, wait(entry, in: situation)) }
         return (entry.id, grant(entry, now: situation.now))
+    }
+
+    /// Whether an open goes on at once, whoever it is of: as `open` decides for a program within no claim. If so, it is admitted; else
+    /// nothing has happened. Every open asks this while there are claims.
+    package mutating func admits(
+        _ area: ClaimArea,
+        forWriting: Bool,
+        by program: ClaimProgram,
+        now: Duration
+    ) -> Bool {
+        let part = Part(access: forWriting ? .write : .read, target: area.target, area: area)
+        guard !held.contains(where: { $0.parts.contains { $0.conflicts(with: part) } }),
+            !exchanges.values.contains(where: { $0.overlaps(area) })
+        else { return false }
+        if forWriting { admit(ProgramWriter(area: area, program: program), now: now) }
+        return true
     }
 
     /// Ends a claim, or takes a waiting claim or open out of the queue (its caller was interrupted).
@@ -195,10 +220,21 @@ package struct ClaimTable: Sendable {
         case .open(let within):
             for part in entry.parts where part.access == .write {
                 let program = ClaimProgram(pid: entry.pid, name: entry.program, within: within)
-                admitted.append((ProgramWriter(area: part.area, program: program), now + Self.admissionTime))
+                admit(ProgramWriter(area: part.area, program: program), now: now)
             }
             return [.admit(entry.id)]
         }
+    }
+
+    private mutating func admit(_ writer: ProgramWriter, now: Duration) {
+        if admitted.count >= admittedToTrim { trimAdmitted(now: now) }
+        admitted.append((writer, now + Self.admissionTime))
+    }
+
+    private mutating func trimAdmitted(now: Duration) {
+        admitted.removeAll { $0.until <= now }
+        // Where many have come within a moment they are not looked through for each that follows.
+        admittedToTrim = max(Self.leastToTrim, 2 * admitted.count)
     }
 
     /// Grants what can be granted by now, in order of arrival, then lets the engine try.
@@ -208,7 +244,7 @@ package struct ClaimTable: Sendable {
 
     /// For the engine nothing becomes free by that: a claim stands in its way while it waits, and no less once it is held.
     mutating func grantWaiting(in situation: ClaimSituation) -> [ClaimAction] {
-        admitted.removeAll { $0.until <= situation.now }
+        trimAdmitted(now: situation.now)
         var actions = [ClaimAction]()
         var stillWaiting = [Entry]()
         for entry in waiting {

@@ -292,6 +292,10 @@ package actor ContainerEngine {
         // The pass may have begun further ones.
         for task in transferTasks.values { task.cancel() }
         for task in Array(transferTasks.values) { await task.value }
+        // What somebody still wants whole is not fetched to its end: all that follows needs the disk only, and as long as that went on, the
+        // container could not be mounted again.
+        gate.set(closed: true)
+        host.filler.end()
         await recordingBesideEnds()
         await orphansAreKept()
         drainChanges()
@@ -325,7 +329,7 @@ package actor ContainerEngine {
     var recordingBeside = RecordingBeside()
 
     package func setOffline(_ offline: Bool) {
-        guard !isSignedOut else { return }
+        guard !isSignedOut, !synchronizer.isStopping else { return }
         failedConnections = 0
         obstacle = offline ? "this device was switched offline" : nil
         gate.set(closed: offline)

@@ -119,6 +119,22 @@ import UbiquityModel
         #expect(refused.actions == [.refuse(refused.claim, .tooManyWaiting)])
     }
 
+    /// Each keeps a connection to the service, whose own bound is not much higher.
+    @Test func `claims have a bound, for which what programs open does not count`() throws {
+        var world = ClaimWorld()
+        for party in 1..<UInt64(ClaimTable.mostClaims) {
+            #expect(world.ask(party, try write("d/\(party)")).actions.granted.count == 1)
+        }
+        for _ in 0..<2 { #expect(try world.open("d/1").actions.isEmpty) }
+        let waiting = world.ask(500, try write("d/1"), timeout: nil)
+        #expect(waiting.actions.isEmpty)
+        let refused = world.ask(501, try write("f"), timeout: nil)
+        #expect(refused.actions == [.refuse(refused.claim, .tooManyWaiting)])
+        #expect(try world.open("f").actions.granted.count == 1)
+        #expect(world.end(2).isEmpty)
+        #expect(world.ask(501, try write("f")).actions.granted.count == 1)
+    }
+
     @Test func `the list shows who holds and who waits for whom`() throws {
         var world = ClaimWorld()
         let holder = world.ask(1, try write("f"))

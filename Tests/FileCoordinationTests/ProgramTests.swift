@@ -107,6 +107,48 @@ import UbiquityModel
         #expect(try world.programCloses("f").granted == [claim.claim])
     }
 
+    @Test(arguments: ClaimAccess.allCases, [false, true])
+    func `whether an open goes on at once is decided as the open itself is`(
+        held: ClaimAccess,
+        forWriting: Bool
+    ) throws {
+        for path in ["claimed", "exchanged", "free"] {
+            var world = ClaimWorld()
+            _ = world.ask(1, ClaimItem(held, try target("claimed")))
+            _ = try #require(world.table.beginExchange(ClaimArea(try target("exchanged"))))
+            var table = world.table
+            let goesOn = table.admits(
+                ClaimArea(try target(path)),
+                forWriting: forWriting,
+                by: ClaimProgram(pid: 1000, name: "cat"),
+                now: world.now
+            )
+            let open = try world.open(path, forWriting: forWriting)
+            #expect(goesOn == (open.actions == [.admit(open.open)]), "\(path)")
+            #expect(table.admitted.map(\.writer) == world.table.admitted.map(\.writer), "\(path)")
+        }
+    }
+
+    @Test func `opens that were admitted are forgotten after their time, also while nobody waits`() throws {
+        var world = ClaimWorld()
+        _ = world.ask(1, try write("elsewhere"))
+        let (area, last) = (ClaimArea(try target("f")), ClaimArea(try target("last")))
+        let program = ClaimProgram(pid: 1000, name: "cat")
+        var most = 0
+        for number in 1...100_000 {
+            world.now += .milliseconds(1)
+            let opened = number < 100_000 ? area : last
+            let goesOn = world.table.admits(opened, forWriting: true, by: program, now: world.now)
+            try #require(goesOn)
+            most = max(most, world.table.admitted.count)
+        }
+        #expect(most <= 2000)
+        world.now += ClaimTable.admissionTime - .milliseconds(1)
+        let claim = world.ask(2, try write("last"))
+        #expect(claim.actions.isEmpty)
+        #expect(world.pass(.milliseconds(1)).granted == [claim.claim])
+    }
+
     @Test func `an interrupted open leaves the queue`() throws {
         var world = ClaimWorld()
         let holder = world.ask(1, try read("f"))

@@ -220,6 +220,64 @@ extension MountTests {
             }
         }
 
+        /// The service goes on for another container.
+        private func mountSecond(_ device: Device, _ site: Site) throws -> String {
+            let second = site.folder + "/notes"
+            try Files.makeFolder(second)
+            try device.succeed("container", "create", "notes")
+            try device.succeed("mount", "notes", second)
+            return second
+        }
+
+        @Test func `sync ends when what it waits for is unmounted, and that can be mounted again`() async throws {
+            try await withSite { site in
+                let a = site.device("a")
+                try a.up()
+                let second = try mountSecond(a, site)
+                try Files.write("old", to: second + "/n.txt")
+                let flag = site.outside + "/go"
+                let script = "echo half > \"$UBIQUITY_ITEM\"; echo held; until [ -e '\(flag)' ]; do sleep 0.02; done"
+                let holder = try a.start(["coordinate", "--write", second + "/n.txt", "--", "bash", "-c", script])
+                try eventually("it holds the claim") { holder.outputSoFar.contains("held") }
+                let sync = try a.start(["sync"])
+                try steadily("what is claimed is not sent") { sync.isRunning }
+                try a.succeed("unmount", second)
+                let result = try sync.wait(TestSettings.atOnce)
+                #expect(result.code == 75 && result.errors.contains("unmounted meanwhile"), "\(result)")
+                try eventually("it is mounted again", within: TestSettings.atOnce) {
+                    try a.run("mount", "notes", second).isSuccess
+                }
+                try Files.write("", to: flag)
+                #expect(try holder.wait().isSuccess)
+                #expect(try Files.text(second + "/n.txt") == "half\n")
+            }
+        }
+
+        @Test func `a download ends when its container is unmounted, and goes on when that is mounted again`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                _ = try mountSecond(b, site)
+                try a.shell("head -c 32M /dev/urandom > large")
+                try a.sync()
+                try b.sync()
+                // All of it would take longer than this waits.
+                try b.succeed("config", "set", "bandwidth", "off/1M")
+                let download = try b.start(["download", b.path("large")])
+                try eventually("some of it has come") { try b.localBytes(of: "large") > 0 }
+                try b.succeed("unmount", b.mountPoint)
+                let result = try download.wait(TestSettings.atOnce)
+                #expect(result.code == 75 && result.errors.contains("unmounted meanwhile"), "\(result)")
+                try eventually("it is mounted again", within: TestSettings.atOnce) {
+                    try b.run("mount", "Documents", b.mountPoint).isSuccess
+                }
+                try b.succeed("config", "reset", "bandwidth")
+                try b.succeed("download", b.path("large"))
+                #expect(try Tree.digest(a.path("large")) == Tree.digest(b.path("large")))
+            }
+        }
+
         @Test(arguments: ["unmounted by somebody else", "killed"])
         func `up brings back whichever container was there`(end: String) async throws {
             try await withSite { site in

@@ -389,6 +389,61 @@ extension MountTests {
             }
         }
 
+        @Test func `a coordinated read of a dataless item waits for another's write claim, and not for its own`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                let bytes = randomBytes(100_000)
+                try a.write(bytes, to: "f.bin")
+                try a.sync()
+                try b.sync()
+                try b.evict("f.bin")
+                let reading = ["coordinate", "--read", b.path("f.bin"), "--", "cat", b.path("f.bin")]
+                let holder = try Holder(b, ["--write", b.path("f.bin")])
+                let reader = try b.start(reading)
+                try steadily("the reader waits") { reader.isRunning }
+                try holder.letGo()
+                var result = try reader.wait(TestSettings.atOnce)
+                #expect(result.isSuccess && result.bytes == bytes, "\(result.code) \(result.errors)")
+                try b.evict("f.bin")
+                let within = ["coordinate", "--write", b.path("f.bin"), "--", TestSettings.binary]
+                result = try b.run(within + reading, limit: TestSettings.atOnce)
+                #expect(result.isSuccess && result.bytes == bytes, "\(result.code) \(result.errors)")
+            }
+        }
+
+        /// What was granted while an eviction was on its way lost its content afterwards.
+        @Test(arguments: ["f.bin", "P.rtfd"])
+        func `who holds a read claim has the whole content, however often it is given up`(item: String) async throws {
+            try await withSite { site in
+                let (a, b) = try site.pair()
+                try a.shell("mkdir P.rtfd; for i in $(seq 40); do head -c 64K /dev/urandom > P.rtfd/$i; done")
+                try a.shell("head -c 1M /dev/urandom > f.bin")
+                try a.sync()
+                try b.sync()
+                let flag = site.outside + "/enough"
+                let giving = "until [ -e '\(flag)' ]; do \"$UBIQUITY\" evict \(item) > /dev/null 2>&1 || true; done"
+                let evicting = try b.startShell(giving)
+                // Behind the mount, where nobody brings what is looked at.
+                let looking = """
+                    sleep 0.1
+                    find '\(try b.backing(item))' -type f -printf '%b\\n' |
+                        awk '$1 < 100 { lacks = 3 } END { exit NR ? lacks : 4 }'
+                    """
+                var granted = 0
+                for _ in 0..<20 {
+                    let result = try b.run("coordinate", "--read", b.path(item), "--", "bash", "-c", looking)
+                    // It may end before its grant: what it brings is given up at the same time.
+                    #expect(result.code != 3 && result.code != 4, "\(result)")
+                    if result.isSuccess { granted += 1 }
+                }
+                #expect(granted > 0)
+                try Files.write("", to: flag)
+                #expect(try evicting.wait(.seconds(30)).isSuccess)
+            }
+        }
+
         @Test func `a claim on something in a package is a claim on all of it`() async throws {
             try await withSite { site in
                 let a = try device(site, patience: 2)

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Driver
 internal import FileCoordination
+internal import Glibc
 internal import Logging
 internal import SyncEngine
 internal import Synchronization
@@ -157,24 +158,15 @@ final class ClaimBroker: Sendable {
         let limit = openLimit.withLock { $0 }
         // Nobody in the way, whoever asks: no need to know who it is.
         let stranger = ClaimProgram(pid: threadID, name: "")
-        let goesOn = state.withLock { state in
-            var trial = state.table
-            let (open, actions) = trial.open(
-                area,
-                forWriting: forWriting,
-                by: stranger,
-                timeout: limit,
-                in: ClaimSituation(now: now, writers: [])
-            )
-            guard actions == [.admit(open)] else { return false }
-            state.table = trial
-            return true
-        }
+        let goesOn = state.withLock { $0.table.admits(area, forWriting: forWriting, by: stranger, now: now) }
         if goesOn { return nil }
         let wait = OpenWait()
         queue.async {
             guard !wait.isCancelled else { return completion(.interrupted) }
             let program = self.program(threadID)
+            // The service opens files only to bring their content here: whoever that is for asks for the claim himself, or holds the very
+            // one that is in the way.
+            guard program.pid != getpid() else { return completion(nil) }
             let situation = self.situation()
             let (open, actions) = self.update { state in
                 state.table.open(

@@ -233,7 +233,9 @@ extension ContainerEngine {
         guard let mount else { return ("not mounted", nil) }
         // The cloud may have taken long to answer, and so may those before this one.
         if isPinned(row) { return ("pinned", nil) }
-        if !claims.engineMay(write: item.path) { return (Self.isClaimed, nil) }
+        // Whoever asks for a claim from here on is granted it after this, and then sees that it has gone.
+        guard let token = claims.begin(engineWrite: item.path) else { return (Self.isClaimed, nil) }
+        defer { claims.end(token) }
         let generation = UInt64.random(in: .min ... .max)
         var placeholder = Placeholder(
             revision: file.revision,

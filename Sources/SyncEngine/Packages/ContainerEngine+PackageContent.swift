@@ -127,6 +127,8 @@ extension ContainerEngine {
             else {
                 return refused(Self.changed)
             }
+            // The cloud may have taken long to answer.
+            guard claims.engineMay(write: item.path) else { return refused(Self.isClaimed) }
             // Before: should this end in the middle, what is then moved out of it stands for a part of this revision (`FormerTable`).
             if var current = try replica.database.synced(row.id), current.content == row.content {
                 current.local?.isDataless = true
@@ -147,11 +149,18 @@ extension ContainerEngine {
                     mode: entry.state.mode,
                     offset: offset
                 )
+                // For each file of its own: who wants the package waits for one of them, is granted it, and then sees what has gone.
+                guard let token = claims.begin(engineWrite: replica.folders.path(of: tree.state.key) ?? item.path)
+                else {
+                    noteContent(of: row)
+                    return refused(Self.isClaimed)
+                }
                 let result = await withCheckedContinuation { continuation in
                     mount.evict(in: folder, name, expecting: LocalEvidence(entry.state), as: placeholder) {
                         continuation.resume(returning: $0)
                     }
                 }
+                claims.end(token)
                 guard case .failure(let failure) = result else { continue }
                 noteContent(of: row)
                 switch failure {

@@ -31,13 +31,15 @@ extension ContainerEngine {
             }
             for _ in 0..<Self.width { add() }
             for await (group, failed) in tasks {
-                add()
+                if !synchronizer.isStopping { add() }
                 failures += failed
                 shown.filesDone += group.count
                 shown.bytesDone = Sizes.sum(shown.bytesDone, Sizes.sum(group.lazy.map(\.state.size)))
                 progress(shown)
             }
         }
+        // Then that is the reason, whatever each of them says.
+        if !failures.isEmpty || shown.filesDone < shown.filesTotal { try requireRunning() }
         guard let (failed, error) = failures.first else { return }
         throw translate(error, failed)
     }
@@ -117,7 +119,8 @@ extension ContainerEngine {
     /// here.
     func bringHere(_ place: LocalPlace) async -> FillError? {
         if (try? observe(place))??.kind == .package { return await bringPackageHere(place) }
-        guard let mount, let path = path(of: place) else { return .system(.stale) }
+        // Once it is unmounted something else may be at its path.
+        guard let mount, !synchronizer.isStopping, let path = path(of: place) else { return .system(.stale) }
         let full = Array(mount.mountPoint.utf8) + [UInt8(ascii: "/")] + path.bytes + [0]
         let opened = try? await BlockingPool.shared.run { [ownMount] in
             ownMount.open(full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)

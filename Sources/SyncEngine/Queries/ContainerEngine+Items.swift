@@ -227,6 +227,7 @@ extension ContainerEngine {
         guard top.state.kind == .folder else { return result }
         var folders = [path]
         while let folder = folders.popLast() {
+            try requireRunning()
             let names: [Name]
             do {
                 let opened = try replica.tree.openFolder(at: folder)

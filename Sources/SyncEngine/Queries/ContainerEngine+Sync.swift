@@ -88,6 +88,7 @@ extension ContainerEngine {
         let head = try await cloudHead(until: end)
         var behindSince: ContinuousClock.Instant?
         while true {
+            try requireRunning()
             drainChanges()
             synchronizer.releaseIfRemoved()
             if !synchronizer.heldDeletions.isEmpty {
@@ -172,6 +173,11 @@ extension ContainerEngine {
         if Task.isCancelled { throw .busy("interrupted") }
     }
 
+    /// While the engine stops nothing happens any more that could be waited for, and who waits keeps the replica from being mounted again.
+    func requireRunning() throws(EngineError) {
+        if synchronizer.isStopping { throw .busy("unmounted meanwhile") }
+    }
+
     private func currentProgress() -> TransferProgress {
         let transfers = meter.all
         return TransferProgress(
@@ -202,6 +208,7 @@ extension ContainerEngine {
     private func cloudHead(until end: ContinuousClock.Instant?) async throws(EngineError) -> UInt64 {
         var last = "the server cannot be reached"
         while true {
+            try requireRunning()
             switch core.connection {
             case .off: throw .offline("this device was switched offline")
             case .refused: throw .refused(connectionProblem ?? "the server refuses this device")

@@ -69,7 +69,7 @@ package final class ContentFiller: Sendable {
         /// It is that the server is not reached, which may be over at any moment.
         var isUnreachable = false
         /// Nothing will be fetched any more.
-        var isSignedOut = false
+        var isOver = false
 
         var coming: [PlaceholderFile] { files.values.filter(\.isPumping).map(\.file) + finishing }
 
@@ -386,10 +386,13 @@ package final class ContentFiller: Sendable {
     /// Nothing is fetched any more: EACCES.
     func signOut() { setObstacle(Self.signedOut, isLasting: true) }
 
+    /// The mount is gone: whoever still waits is told, so that nothing goes on for him.
+    func end() { setObstacle(.cloud(.offline("it was unmounted")), isLasting: true) }
+
     private func setObstacle(_ obstacle: FillError?, isPassing: Bool = false, isLasting: Bool = false) {
         let waiting: [Waiter] = state.withLock { state in
-            guard !state.isSignedOut else { return [] }
-            state.isSignedOut = isLasting
+            guard !state.isOver else { return [] }
+            state.isOver = isLasting
             state.isUnreachable = isPassing
             state.obstacle = obstacle
             guard obstacle != nil else { return [] }
