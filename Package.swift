@@ -95,7 +95,7 @@ let package = Package(
         ),
 
         // Both sides keep what they know in SQLite.
-        layer("SQLiteRows", ["UbiquityModel", "CSQLiteSettings", database, sqlite]),
+        layer("SQLiteRows", ["UbiquityModel", "CLinux", "CSQLiteSettings", database, sqlite]),
 
         // The device.
         layer("Replica", ["UbiquityModel", "Chunking", "SQLiteRows", "CLinux", database, systemPackage]),

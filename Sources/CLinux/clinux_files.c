@@ -124,6 +124,15 @@ int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length) {
     return RETRY(fallocate(descriptor, mode, offset, length));
 }
 
+int clinux_keep_room(const char *path, int64_t bytes) {
+    int descriptor = RETRY(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (descriptor < 0) return descriptor;
+    int result = clinux_fallocate(descriptor, 0, 0, bytes);
+    close(descriptor);
+    if (result < 0) unlink(path);
+    return result;
+}
+
 int64_t clinux_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length) {
     off64_t source = from_offset, target = to_offset;
     return RETRY(copy_file_range(from, &source, to, &target, length, 0));

@@ -212,6 +212,27 @@ extension MountTests {
         }
 
         @Test(.enabled(if: hasSmallFilesystem, "root makes the small filesystem: run Tools/test"))
+        func `a device and its server that were stopped start on a disk that is full, and evicting makes room`()
+            async throws
+        {
+            try await withSite(limit: .seconds(300)) { site in
+                let small = try site.smallFolder()
+                let a = site.device("a", in: small)
+                try a.up()
+                let large = randomBytes(20 << 20)
+                try a.write(large, to: "large.bin")
+                try a.sync()
+                try a.down()
+                _ = try fill(small)
+                try a.up()
+                try a.evict("large.bin")
+                try a.write("there is room", to: "small.txt")
+                try a.sync()
+                #expect(try Files.read(a.path("large.bin")) == large)
+            }
+        }
+
+        @Test(.enabled(if: hasSmallFilesystem, "root makes the small filesystem: run Tools/test"))
         func `no space on the server's disk: said, waited for, nothing lost`() async throws {
             try await withSite(limit: .seconds(300)) { site in
                 let small = try site.smallFolder()

@@ -51,6 +51,8 @@ int clinux_reopen(int descriptor, int flags);
 
 int clinux_rename_at(int from_directory, const char *from, int to_directory, const char *to, uint32_t flags);
 int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
+// Makes a file that takes so much of the disk, or completes it: who removes it makes room. It is not left half made.
+int clinux_keep_room(const char *path, int64_t bytes);
 int64_t clinux_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length);
 int clinux_truncate(int descriptor, int64_t size);
 // Tries to lock the open file description for itself alone: 0 or -EWOULDBLOCK.

@@ -23,7 +23,7 @@ package final class SQLiteCatalog: Catalog {
     ) throws(CatalogError) {
         self.hasPack = hasPack
         do {
-            pool = try Self.open(path)
+            pool = try DatabaseRoom.opening(path) { try Self.open(path) }
         } catch {
             throw CatalogError(error)
         }

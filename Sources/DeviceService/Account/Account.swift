@@ -40,7 +40,10 @@ package struct Account: Codable, Sendable {
         try StateFile.write(self, to: home.accountFile)
     }
 
-    package static func remove(_ home: HomeDirectories) throws(ControlError) { try StateFile.remove(home.accountFile) }
+    package static func remove(_ home: HomeDirectories) throws(ControlError) {
+        try StateFile.remove(home.accountFile)
+        try StateFile.remove(home.reserveFile)
+    }
 }
 
 /// A container as it is written into files.

@@ -114,10 +114,6 @@ final class AccountSession: Sendable {
 
     private static func keepReserve(_ home: HomeDirectories) {
         guard access(home.reserveFile, F_OK) != 0 else { return }
-        let descriptor = Glibc.open(home.reserveFile, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return }
-        let status = clinux_fallocate(descriptor, 0, 0, reserveBytes)
-        close(descriptor)
-        if status < 0 { unlink(home.reserveFile) }
+        _ = clinux_keep_room(home.reserveFile, reserveBytes)
     }
 }

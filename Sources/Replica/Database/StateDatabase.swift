@@ -48,8 +48,11 @@ package final class StateDatabase: Sendable {
             try database.execute(sql: "PRAGMA journal_size_limit = 67108864")
         }
         do {
-            pool = try DatabasePool(path: path, configuration: configuration)
-            try pool.write { try Schema.prepare($0, path: path, isCaseInsensitive: isCaseInsensitive) }
+            pool = try DatabaseRoom.opening(path) {
+                let pool = try DatabasePool(path: path, configuration: configuration)
+                try pool.write { try Schema.prepare($0, path: path, isCaseInsensitive: isCaseInsensitive) }
+                return pool
+            }
             readers = ReaderStack(path: path, configuration)
         } catch {
             throw Self.described(error)
