@@ -86,7 +86,12 @@ extension CloudClient {
         }
         return try decoding { () throws(WireError) in
             CommitAnswer(
-                outcomes: try answer.outcomes.map { (wire) throws(WireError) in try OperationOutcome(wire: wire) },
+                // One item that nobody can read does not take the answers of all others with it.
+                outcomes: answer.outcomes.map { wire in
+                    do throws(WireError) { return try OperationOutcome(wire: wire) } catch {
+                        return .invalid(error.description)
+                    }
+                },
                 position: try LogPosition(counter: answer.position, wireHash: [UInt8](answer.hash))
             )
         }

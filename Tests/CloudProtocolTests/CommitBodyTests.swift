@@ -64,7 +64,14 @@ import UbiquityModel
         attribute.value = Data(count: CommitBody.longestOperation)
         var tooLong = WireOperation(long)
         tooLong.create.attributes.extended.append(attribute)
-        #expect(throws: WireError.self) { try body([tooLong]) }
+        // It alone is refused: the others of its commit have nothing to do with it.
+        let entries = try body([tooLong, WireOperation(long)]).entries
+        #expect(entries.count == 2 && entries.last == .operation(long))
+        guard case .refused(let item, .tooLong) = entries.first else {
+            Issue.record("\(entries.first.debugDescription)")
+            return
+        }
+        #expect(item == long.item)
     }
 
     @Test func `more than are allowed are counted, not read`() throws {

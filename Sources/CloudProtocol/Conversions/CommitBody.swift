@@ -20,6 +20,8 @@ package struct CommitBody {
     private enum Tag {
         static let chunks: UInt64 = 3 << 3 | 2
         static let operations: UInt64 = 4 << 3 | 2
+        /// In an operation.
+        static let item: UInt64 = 2 << 3 | 2
         /// The actions with a manifest, and where it is in either.
         static let create: UInt64 = 3 << 3 | 2
         static let edit: UInt64 = 5 << 3 | 2
@@ -56,7 +58,11 @@ package struct CommitBody {
     private static func entry(_ bytes: ArraySlice<UInt8>) throws(WireError) -> Entry {
         let length = bytes.count - bytes.withUnsafeBytes { manifestLength($0) }
         guard length <= longestOperation else {
-            throw .tooLong("an operation without its chunks", bytes: length, limit: longestOperation)
+            // By itself, as all else that an operation must not be: the others of its commit have nothing to do with it.
+            return .refused(
+                item: bytes.withUnsafeBytes { item(of: $0) },
+                reason: .tooLong("an operation without its chunks", bytes: length, limit: longestOperation)
+            )
         }
         let wire = try WireOperation(body: Array(bytes))
         do throws(WireError) {
@@ -65,6 +71,16 @@ package struct CommitBody {
         } catch {
             return .refused(item: ItemID(bytes: wire.item), reason: error)
         }
+    }
+
+    /// The item of an operation that is not decoded, if it says so.
+    private static func item(of bytes: UnsafeRawBufferPointer) -> ItemID? {
+        var reader = WireReader(bytes)
+        while !reader.isAtEnd, let tag = reader.varint() {
+            if tag == Tag.item { return reader.field().flatMap { ItemID(bytes: Array($0)) } }
+            guard reader.skip(tag) else { return nil }
+        }
+        return nil
     }
 
     /// How many bytes of an operation are a manifest.

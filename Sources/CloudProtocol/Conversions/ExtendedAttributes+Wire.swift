@@ -4,7 +4,7 @@ internal import UbiquityModel
 /// Which extended attributes travel: `user.*`, of ours only `user.ubiquity.package`, 64 KiB an item together (semantics section 3).
 package enum ExtendedAttributeLimits {
     /// Names and values of one item together.
-    package static let totalBytes = 64 * 1024
+    package static let totalBytes = ItemAttributes.longestExtended
     /// The kernel's limit for a name.
     package static let nameBytes = 255
 

@@ -165,7 +165,10 @@ extension CommitRules {
         let followsCurrent = base == current.revision
         // It has not changed since. (Back to what it was before that is an edit: somebody has brought an earlier content back.)
         if !followsCurrent, seen?.version.content == content { return .answer(.committed(existing)) }
-        if !followsCurrent, try wasMade(content, since: base, before: current.revision, of: existing.id) {
+        // Only while it is kept: else whoever brings it may have the last copy of it.
+        if !followsCurrent, try wasMade(content, since: base, before: current.revision, of: existing.id),
+            try view.keeps(content, existing.id)
+        {
             return .answer(.committed(existing))
         }
         if let refusal = try refusal(of: incoming) { return .answer(refusal) }

@@ -28,6 +28,8 @@ extension CommitRules {
             chosen.isResolved = false
             chosen.isUnwanted = false
             chosen.version.name = item.place.name
+            // As of a restored one: once it is replaced, it is thinned among what was in the file at its time, not among what it lost against.
+            chosen.version.edited = context.now
             writes.append(chosen)
             put(chosen.version, into: &item, edited: context.now)
             item.author = chosen.version.device

@@ -16,10 +16,18 @@ package struct CommitRules<View: CommitView> {
 
     package func decide(_ operation: ItemOperation) throws(View.Failure) -> CommitDecision {
         let decision = try decided(operation)
-        guard case .change(let change) = decision, change.item.conflicts.count > CommitLimits.conflicts,
-            try view.item(operation.item).map({ $0.conflicts.count < change.item.conflicts.count }) ?? true
-        else { return decision }
-        return .answer(.invalid("it has \(CommitLimits.conflicts) versions that nobody has resolved"))
+        guard case .change(let change) = decision else { return decision }
+        let (conflicts, bytes) = (change.item.conflicts.count, change.item.attributes.extendedBytes)
+        guard conflicts > CommitLimits.conflicts || bytes > ItemAttributes.longestExtended else { return decision }
+        let former = try view.item(operation.item)
+        if conflicts > CommitLimits.conflicts, former.map({ $0.conflicts.count < conflicts }) ?? true {
+            return .answer(.invalid("it has \(CommitLimits.conflicts) versions that nobody has resolved"))
+        }
+        // Each device may have set as much as an item can have: nobody could read what both are together.
+        if bytes > ItemAttributes.longestExtended, former.map({ $0.attributes.extendedBytes < bytes }) ?? true {
+            return .answer(.invalid("with those that others have set, its extended attributes pass 64 KiB"))
+        }
+        return decision
     }
 
     private func decided(_ operation: ItemOperation) throws(View.Failure) -> CommitDecision {

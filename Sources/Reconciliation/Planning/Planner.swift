@@ -160,7 +160,10 @@ package enum Planner {
         }
 
         let (toSend, toApply) = attributeChanges(local, synced.attributes, remote.attributes)
-        if !toSend.isEmpty, !isLeftover, !contentIsSent || toSend.extended != nil { sends.append(.attributes(toSend)) }
+        var changes = toSend
+        // The time is that of the content, whichever wins. The others hold also where the edit loses, or turns out to be none.
+        if contentIsSent { changes.modified = nil }
+        if !changes.isEmpty, !isLeftover { sends.append(.attributes(changes)) }
         if !toApply.isEmpty, !applies.contains(.replace) { applies.append(.attributes(toApply)) }
 
         // What is sent comes back as remote state; what is then left to apply is planned anew.

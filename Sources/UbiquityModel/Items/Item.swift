@@ -14,6 +14,11 @@ package struct ItemAttributes: Hashable, Sendable {
     /// `user.*` attributes other than our own (`user.ubiquity.package` is synced), by full name.
     package var extended: [[UInt8]: [UInt8]]
 
+    /// Of one item together, names and values (semantics section 3). What is more stays on its device, and its owner is told.
+    package static let longestExtended = 64 * 1024
+    /// Names and values together.
+    package var extendedBytes: Int { extended.reduce(0) { $0 + $1.key.count + $1.value.count } }
+
     package init(modified: Timestamp, mode: UInt16, extended: [[UInt8]: [UInt8]] = [:]) {
         self.modified = modified
         self.mode = mode & 0o777

@@ -17,8 +17,13 @@ final class CatalogDuel {
     }
 
     /// Plays it to its end or to the first difference.
-    func play(_ history: [CatalogStep], account: String, quota: Int64?) async throws -> CatalogDifference? {
-        let scope = try await begin(account, quota)
+    func play(
+        _ history: [CatalogStep],
+        account: String,
+        quota: Int64?,
+        isCaseInsensitive: Bool
+    ) async throws -> CatalogDifference? {
+        let scope = try await begin(account, quota, isCaseInsensitive)
         var played = 0
         var position = LogPosition.beginning
         var items = Set<ItemID>()
@@ -43,7 +48,7 @@ final class CatalogDuel {
 
     func close() throws { try sqlite.close() }
 
-    private func begin(_ account: String, _ quota: Int64?) async throws -> Scope {
+    private func begin(_ account: String, _ quota: Int64?, _ isCaseInsensitive: Bool) async throws -> Scope {
         for catalog in [sqlite, memory] as [any Catalog] {
             try await catalog.addAccount(account, quota: quota, now: time(1))
         }
@@ -58,7 +63,13 @@ final class CatalogDuel {
             }
         }
         let key = [UInt8](repeating: 7, count: 32)
-        let info = ContainerInfo(id: .documents, key: key, layout: .drive, isCaseInsensitive: false, isReadOnly: false)
+        let info = ContainerInfo(
+            id: .documents,
+            key: key,
+            layout: .drive,
+            isCaseInsensitive: isCaseInsensitive,
+            isReadOnly: false
+        )
         let scope = Scope(token: token(1, account), container: .documents)
         for catalog in [sqlite, memory] as [any Catalog] {
             _ = try await catalog.createContainer(info, by: scope.token, now: time(3))

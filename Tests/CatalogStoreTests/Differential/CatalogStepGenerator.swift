@@ -23,7 +23,7 @@ struct CatalogStepGenerator {
     private var devices = Self.devices
     private let namespace: UInt64
 
-    private static let names = ["a", "b", "b 2", "c.txt", "c 2.txt", "d", "e"]
+    private static let names = ["a", "A", "b", "B", "b 2", "c.txt", "c 2.txt", "d", "e"]
     /// The same text in other chunks is a content that contradicts itself.
     private static let texts: [[String]] = [
         [], ["x"], ["y"], ["x", "y"], ["xy"], ["z", "x", "z"], ["w"], ["long", "er"],
@@ -106,7 +106,7 @@ struct CatalogStepGenerator {
     // MARK: Operations
 
     private mutating func operation() -> ItemOperation {
-        switch number(30) {
+        switch number(31) {
         case 0..<5: return create(newItem(), file())
         case 5..<7: return createFolder()
         case 7: return create(newItem(), link())
@@ -126,6 +126,9 @@ struct CatalogStepGenerator {
         case 25: return operation(item(), .revive(place: place(), attributes: attributes()))
         case 26: return resolve()
         case 27..<29: return restore()
+        case 29:
+            let item = item()
+            return operation(item, .discard(versions: (0..<number(4)).compactMap { _ in base(of: item) }))
         default: return operation(isTrue(1, of: 10) ? .root : item(), .undelete)
         }
     }
@@ -309,6 +312,9 @@ struct CatalogStepGenerator {
             switch number(4) {
             case 0: [Array("user.a".utf8): [1], Array("user.b".utf8): []]
             case 1: [Array("user.a".utf8): [2, 3]]
+            // Two of these together are more than an item can have.
+            case 2 where isTrue(1, of: 20):
+                [any([Array("user.b".utf8), Array("user.c".utf8)]): Array(repeating: 4, count: 40_000)]
             default: [:]
             }
         return ItemAttributes(modified: edited(), mode: any([0o644, 0o600]), extended: extended)

@@ -103,6 +103,19 @@ import UbiquityModel
         #expect(world.violation == nil)
     }
 
+    /// Its author may have the last copy.
+    @Test func `an edit that the other side made too, and the cloud has discarded since, is one`() throws {
+        var world = CommitWorld()
+        let (file, base) = try world.file("a", "one")
+        let second: RevisionID = world.fresh()
+        _ = world.edit(file, base: base, "two", as: second, edited: 200)
+        _ = world.edit(file, base: second, "three", edited: 300)
+        world.revisions[second]?.isDiscarded = true
+        let item = try #require(world.edit(file, base: base, "two", edited: 400, device: "bert").item)
+        #expect(item.conflicts.count == 1)
+        #expect(world.violation == nil)
+    }
+
     @Test func `edit times are corrected by the difference of the clocks`() throws {
         var world = CommitWorld()
         let (file, base) = try world.file("a", "one")

@@ -226,6 +226,25 @@ import UbiquityModel
         #expect(world.commit(world.fresh(), .setAttributes(modified: nil, mode: 1, extended: nil)) == .noSuchItem)
     }
 
+    @Test func `what several devices have set is never more than an item can have`() throws {
+        var world = CommitWorld()
+        let (file, base) = try world.file("a")
+        let former = try #require(world.items[file]).attributes
+        let much = [UInt8](repeating: 7, count: 40 * 1024)
+        func set(_ name: UInt8) -> OperationOutcome {
+            world.commit(file, .setAttributes(modified: nil, mode: nil, extended: [[name]: much]), former: former)
+        }
+        #expect(set(1).item?.attributes.extended.keys.sorted { $0[0] < $1[0] } == [[1]])
+        guard case .invalid = set(2) else { throw WorldError(what: "it was taken") }
+        #expect(world.items[file]?.attributes.extended == [[1]: much])
+        // What has too much already can get less.
+        world.items[file]?.attributes.extended = [[1]: much, [2]: much]
+        let seen = try #require(world.items[file]).attributes
+        let less = world.commit(file, .setAttributes(modified: nil, mode: nil, extended: [[1]: much]), former: seen)
+        #expect(less.item?.attributes.extended == [[1]: much])
+        #expect(world.edit(file, base: base, "two", edited: 300).item != nil)
+    }
+
     @Test func `of attributes only what their author changed is set`() throws {
         var world = CommitWorld()
         let (file, first) = try world.file("a")

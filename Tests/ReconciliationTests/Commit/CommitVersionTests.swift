@@ -69,6 +69,20 @@ import UbiquityModel
         #expect(conflict.world.violation == nil)
     }
 
+    /// Else it would be thinned among what it lost against, when it is replaced.
+    @Test func `what was chosen counts as of its choice`() throws {
+        var conflict = try Conflict()
+        let chosen = conflict.losers[0]
+        let before = try #require(conflict.world.revisions[chosen]?.version.edited)
+        _ = conflict.world.commit(
+            conflict.file,
+            .resolve(versions: conflict.losers, winner: chosen, base: conflict.winner)
+        )
+        #expect(conflict.world.current(conflict.file) == chosen)
+        let edited = try #require(conflict.world.revisions[chosen]?.version.edited)
+        #expect(edited == seconds(conflict.world.now) && edited > before)
+    }
+
     @Test func `saved versions that are removed are not wanted any more, and conflicts stay`() throws {
         var conflict = try Conflict()
         let (first, second) = (conflict.losers[0], conflict.losers[1])

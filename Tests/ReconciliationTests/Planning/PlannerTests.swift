@@ -105,6 +105,29 @@ import UbiquityModel
         #expect(decision == .apply([.replace]))
     }
 
+    /// The edit may lose: the mode holds all the same, and the time is that of the content that wins.
+    @Test func `what was changed beside a content is sent by itself, but for its time`() throws {
+        var edited = try local(.read(try #require(contentID(3)), size: 10))
+        edited.attributes.mode = 0o600
+        edited.attributes.modified = Timestamp(nanoseconds: 9)
+        edited.timeWasSet = true
+        let decision = Planner.decide(local: edited, synced: AgreedItem(try remote(1)), remote: try remote(1))
+        let edit = Send.edit(base: content(1).revision)
+        #expect(decision == .send([edit, .attributes(AttributeChanges(mode: 0o600))]))
+        edited.attributes.extended = [[1]: [2]]
+        guard
+            case .send(let sends) = Planner.decide(
+                local: edited,
+                synced: AgreedItem(try remote(1)),
+                remote: try remote(1)
+            ), case .attributes(let changes)? = sends.last
+        else {
+            Issue.record("\(decision)")
+            return
+        }
+        #expect(changes.modified == nil && changes.mode == 0o600 && changes.extended == [[1]: [2]])
+    }
+
     @Test func `the same edit on both sides is agreement`() throws {
         let same = try local(.read(try #require(contentID(2)), size: 10))
         #expect(Planner.decide(local: same, synced: AgreedItem(try remote(1)), remote: try remote(2)) == .agree)
