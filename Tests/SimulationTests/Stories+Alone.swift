@@ -241,5 +241,15 @@ extension Story {
             steps: [1, 2, 3, 4, 5, 7, 10, 11, 12, 17, 18, 19, 21, 23, 26],
             moreFaults: [.alone, .claims, .lateWords, .races]
         ),
+        // What was announced was created under a name between, and the last name was refused: back where it had been announced, it was taken for
+        // what had made room, and its rename was undone.
+        Story(
+            seed: 400_000_000_019_614,
+            steps: [
+                0, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 25, 26, 27, 29, 31, 32, 35,
+                36, 37, 40, 41, 42, 43, 45, 46,
+            ],
+            moreFaults: [.alone, .population]
+        ),
     ]
 }

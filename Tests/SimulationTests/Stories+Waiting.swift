@@ -268,5 +268,25 @@ extension Story {
             steps: [4, 5, 6, 9, 10, 11, 14, 15, 17, 18, 20, 21, 22, 23, 24, 28, 29, 32, 33, 35, 38, 44, 45],
             moreFaults: [.hardLinks, .links, .races, .serverBackups]
         ),
+        // A folder got attributes from others while the one that it lies in could not be read: nothing was done, and that was taken for done.
+        Story(
+            seed: 200_000_000_064_485,
+            steps: [
+                0, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 16, 19, 20, 22, 24, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 37,
+                38, 39, 42, 43, 44, 45, 46, 47, 48, 50, 51, 52, 54, 55, 56, 57, 58, 59, 60, 61, 62, 67, 68, 69, 70, 71,
+                72, 73,
+            ],
+            moreFaults: [.claims, .races]
+        ),
+        // A folder had become a package, which was told without an answer, and was none again: what lay in it was compared as the former folder's,
+        // and never sent.
+        Story(
+            seed: 700_000_000_022_155,
+            steps: [
+                0, 1, 2, 3, 4, 7, 8, 11, 13, 14, 15, 17, 18, 20, 24, 25, 26, 27, 30, 31, 32, 33, 36, 38, 40, 41, 42, 111,
+                112, 116, 123, 127,
+            ],
+            moreFaults: [.claims, .packages, .population, .races]
+        ),
     ]
 }

@@ -29,6 +29,8 @@ package final class Pass {
     package var committedDeletions: [ItemID] = []
     /// Remote states that commits answered with.
     package var answered: [RemoteItem] = []
+    /// How many of them came with commits before the latest one.
+    var answeredBefore = 0
     /// Folders that this pass has made, before their rows are written.
     package var localFolders: [ItemID: InodeKey] = [:]
     /// Small new files that are ready to appear with their content, by the name under which each was staged.

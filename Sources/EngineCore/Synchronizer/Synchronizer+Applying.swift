@@ -218,6 +218,8 @@ extension Synchronizer {
 
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, var row = candidate.synced, let path = device.path(of: found.place) else {
+            // A folder above may not be known yet: a scan could not read what it lies in.
+            candidate.verdict = .later(.seconds(1))
             return
         }
         var extended: (set: [[UInt8]: [UInt8]], remove: [[UInt8]])?
@@ -254,7 +256,12 @@ extension Synchronizer {
 
     private func vanish(_ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, let path = device.path(of: found.place) else {
-            pass.changes.removals.append(candidate.id)
+            if candidate.found == nil || foldersToScan.isEmpty {
+                pass.changes.removals.append(candidate.id)
+            } else {
+                // It is there, and a folder above is not known yet: without its row it would be new, and sent.
+                candidate.verdict = .later(.seconds(1))
+            }
             return
         }
         let isFolder = found.state.kind == .folder
@@ -289,9 +296,11 @@ extension Synchronizer {
 
     /// It is looked at anew: the content is fetched for it, and it is then a file like any other.
     private func refer(_ candidate: Candidate, to remote: RemoteItem) async {
-        guard let found = candidate.found, let path = device.path(of: found.place),
-            let staged = await stage(candidate, remote)
-        else { return }
+        guard let found = candidate.found, let path = device.path(of: found.place) else {
+            candidate.verdict = .later(.seconds(1))
+            return
+        }
+        guard let staged = await stage(candidate, remote) else { return }
         let mutation = Mutation.publish(
             staged: staged,
             parent: found.place.folder,

@@ -141,16 +141,25 @@ extension Synchronizer {
     }
 
     /// It had left its name in the same commit, and is back where it was: the cloud's word of what it was called between counts no more.
-    private func noteBack(_ candidate: Candidate, _ pass: Pass) throws {
+    func noteBack(_ candidate: Candidate, _ pass: Pass) throws {
         guard candidate.isOnItsWay else { return }
         candidate.isOnItsWay = false
         candidate.verdict = nil
-        guard let known = try device.remote(candidate.id), !known.isAnnounced, !known.isDeleted else { return }
-        for index in pass.answered.indices where pass.answered[index].id == candidate.id {
+        guard let known = try device.remote(candidate.id), !known.isDeleted else { return }
+        // In an earlier commit it has not been put back by this one's answer.
+        for index in pass.answered.indices.dropFirst(pass.answeredBefore)
+        where pass.answered[index].id == candidate.id {
             guard TransitionalName.matches(pass.answered[index].place.name) else { continue }
             pass.answered[index].place = known.place
             candidate.remote = pass.answered[index]
             tracker.putBack[candidate.id] = pass.answered[index].position
+            if var row = candidate.synced, TransitionalName.matches(row.place.name) {
+                // What was announced has been created under that name, and is where it was announced. With the name in its row it would be
+                // taken for what has made room here, and moved there.
+                row.place = known.place
+                candidate.synced = row
+                pass.setRow(row)
+            }
         }
     }
 

@@ -17,10 +17,12 @@ extension Synchronizer {
         do {
             await readSmallFiles(pass)
             tracker.distrust(pass, isComplete: hearPrograms())
+            waitForUnreadFolders(pass)
             var decided: (sends: [PlannedSend], transfers: [Candidate]) = ([], [])
             device.askingTogether { decided = tracker.decide(pass) }
             tellWhatIsNowhere(pass)
             lookIntoSuccessors(pass)
+            lookIntoReturned(pass)
             for candidate in decided.transfers { beginTransfer(candidate) }
             let unsent = try await trySending(decided.sends, pass)
             if unsent != nil { leaveContents(pass) }
@@ -236,6 +238,7 @@ extension Synchronizer {
     private func record(_ pass: Pass) async throws {
         guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
         try forgetSentLinks(pass)
+        forgetDeletions(pass)
         let record = PassRecord(
             changes: pass.changes,
             answered: pass.answered,

@@ -40,6 +40,31 @@ extension Synchronizer {
         for key in pass.unsentFolders.sorted() where foldersToScan.contains(key) { _ = isScanned(key, nil) }
     }
 
+    /// In a folder below one that could not be read nobody knows what lies: what is not found there has not gone.
+    func waitForUnreadFolders(_ pass: Pass) {
+        guard !foldersToScan.isEmpty else { return }
+        for candidate in pass.all where candidate.verdict == nil && candidate.found == nil {
+            guard !candidate.deletionIsProven, let row = candidate.synced, row.local != nil, liesUnread(row) else {
+                continue
+            }
+            candidate.verdict = .later(.seconds(1))
+        }
+    }
+
+    private func liesUnread(_ row: SyncedItem) -> Bool {
+        var (folder, isAbove) = (row.place.parent, false)
+        // Rows could make a circle.
+        for _ in 0..<1000 {
+            guard let key = tracker.folderKey(of: folder) else { return false }
+            if key == device.rootKey || device.place(ofFolder: key) != nil {
+                return isAbove && foldersToScan.contains(key)
+            }
+            guard let next = (try? device.synced(folder))??.place.parent else { return false }
+            (folder, isAbove) = (next, true)
+        }
+        return false
+    }
+
     /// A failing disk could not say that a program had just removed a folder when the scan was to read it.
     private func forgetFoldersThatHaveGone(_ pass: Pass) {
         for key in foldersToScan.sorted() {
@@ -76,6 +101,18 @@ extension Synchronizer {
             else { continue }
             foldersToScan.insert(state.key)
             candidate.verdict = .again
+        }
+    }
+
+    /// A folder that this device has told the cloud is no more, without an answer, is back here, and has just lost its row. What lies in it was
+    /// compared with the rows of what the folder was: it is looked at again with those of what it becomes. (By its move that would not show: it
+    /// need not have moved, and the move is forgotten in this very pass if the package that it was meanwhile ends.)
+    func lookIntoReturned(_ pass: Pass) {
+        guard !tracker.leftItems.isEmpty else { return }
+        for candidate in pass.all where candidate.verdict == .again && tracker.leftItems.contains(candidate.id) {
+            guard let state = candidate.found?.state, state.kind == .folder, candidate.remote?.isDeleted ?? false
+            else { continue }
+            foldersToScan.insert(state.key)
         }
     }
 

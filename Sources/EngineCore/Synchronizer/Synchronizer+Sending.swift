@@ -166,7 +166,7 @@ extension Synchronizer {
             if let sent { prepared.add(sent.action, .edit(base: nil), as: sent.id, isUnwitnessed: false) }
             // A new target waits until it is known what became of that one.
             if sent != nil, case .edit = action { continue }
-            let id = device.newOperation()
+            let id = unanswered(operation, of: candidate.id) ?? device.newOperation()
             prepared.add(operation, action, as: id, isUnwitnessed: isUnwitnessed, after: sent?.action)
         }
         // What only steps aside brings nothing: the content follows with the edit.
@@ -292,13 +292,19 @@ extension Synchronizer {
             case .edit(_, .symlink(let target), _, _, _):
                 let sent = SentLink(operation: operation.id, target: target)
                 if tracker.sentLinks[operation.item] != sent { links.append((operation.item, sent)) }
-            case .create, .edit, .move, .setAttributes, .delete, .revive, .resolve, .restore, .undelete, .discard: break
+            case .delete(let base, _): unansweredDeletions[operation.item] = (operation.id, base)
+            case .create, .edit, .move, .setAttributes, .revive, .resolve, .restore, .undelete, .discard: break
             }
         }
         try device.write(sending: news)
         for (item, sent) in news { tracker.sending[item] = sent }
         try device.write(sentLinks: links)
         for (item, sent) in links { tracker.sentLinks[item] = sent }
+    }
+
+    private func unanswered(_ action: ItemOperation.Action, of item: ItemID) -> OperationID? {
+        guard case .delete(let base, _) = action, let sent = unansweredDeletions[item] else { return nil }
+        return sent.base == base ? sent.id : nil
     }
 
     // MARK: Committing
@@ -312,6 +318,7 @@ extension Synchronizer {
         try noteSending(batch)
         let operations = batch.flatMap { $0.operations.map(\.operation) }
         let outcomes = try await device.commit(operations, chunks: chunks)
+        pass.answeredBefore = pass.answered.count
         var rest = outcomes[...]
         for prepared in batch {
             for (operation, send) in prepared.operations {
@@ -352,10 +359,16 @@ extension Synchronizer {
         _ candidate: Candidate,
         _ pass: Pass
     ) throws {
+        unansweredDeletions[operation.item] = nil
         switch outcome {
         case .committed(let remote):
             pass.answered.append(remote)
             candidate.remote = remote
+            if case .delete = operation.action, !remote.isDeleted {
+                // It was deleted when this was sent first, and has been brought back since.
+                candidate.verdict = forget(candidate, pass)
+                return
+            }
             guard let send else {
                 // Announced: the content follows.
                 candidate.verdict = .again
@@ -414,6 +427,8 @@ extension Synchronizer {
             noteProblem(candidate, "the server refuses it: \(why)")
             candidate.verdict = .parked
         case .skipped:
+            // Of what was to be its name as well: the server has put it back.
+            try noteBack(candidate, pass)
             // What it depended on was refused, and that says what becomes of it; or it was another item, that has to go first.
             if candidate.verdict == nil, candidate.applies.isEmpty { candidate.verdict = .later(.milliseconds(50)) }
         }

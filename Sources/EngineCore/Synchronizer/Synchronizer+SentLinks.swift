@@ -42,6 +42,13 @@ extension Synchronizer {
         }
     }
 
+    /// What is agreed on anew can be deleted anew.
+    func forgetDeletions(_ pass: Pass) {
+        guard !unansweredDeletions.isEmpty else { return }
+        for id in pass.changes.removals { unansweredDeletions[id] = nil }
+        for row in pass.changes.upserts { unansweredDeletions[row.id] = nil }
+    }
+
     func forgetSentLink(_ item: ItemID, _ pass: Pass) {
         guard !tracker.sentLinks.isEmpty, tracker.sentLinks.removeValue(forKey: item) != nil else { return }
         pass.changes.answered.append(item)

@@ -6,7 +6,10 @@ import UbiquityModel
 extension Synchronizer {
     /// The local item takes the next free name, and is looked at anew under it.
     func moveAside(_ candidate: Candidate, _ pass: Pass) async {
-        guard let found = candidate.found, let path = device.path(of: found.place) else { return }
+        guard let found = candidate.found, let path = device.path(of: found.place) else {
+            candidate.verdict = .later(.seconds(1))
+            return
+        }
         // That may last, whatever keeps the other one: not for ever.
         if isStillAnother(found.state, than: candidate.id, pass), putOffAsides[candidate.id, default: 0] < 20 {
             putOffAsides[candidate.id, default: 0] += 1

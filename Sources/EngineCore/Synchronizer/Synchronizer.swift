@@ -87,6 +87,8 @@ package final class Synchronizer<Device: EngineDevice> {
     var awaitedRemoval: ItemPath?
     /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
     var admittedDeletions: Set<ItemID> = []
+    /// Deletions that were sent and not answered: sent again, they are the same ones. Others may have brought the items back since.
+    var unansweredDeletions: [ItemID: (id: OperationID, base: RevisionID?)] = [:]
     /// How often the cloud has kept a folder as not empty in which nothing is known to lie.
     var unexplainedFolders: [ItemID: Int] = [:]
 

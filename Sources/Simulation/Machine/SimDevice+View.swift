@@ -10,7 +10,12 @@ extension SimDevice: DeviceView {
         if synchronizer.isRunningPass { machine.actMeanwhile() }
         try alive()
         if machine.diskFails() { throw Errno.ioError }
-        return machine.disk.entry(place).flatMap { seen($0, place.name) }
+        return entry(place).flatMap { seen($0, place.name) }
+    }
+
+    /// A folder is opened by its path: what lies in one that nobody has told of is not seen.
+    private func entry(_ place: LocalPlace) -> UInt64? {
+        folders.path(of: place.folder) == nil ? nil : machine.disk.entry(place)
     }
 
     func hasTwin(_ place: LocalPlace) throws -> Bool {
@@ -23,19 +28,19 @@ extension SimDevice: DeviceView {
 
     func target(of place: LocalPlace) throws -> [UInt8]? {
         try alive()
-        return machine.disk.entry(place).flatMap { machine.disk[$0] }.flatMap { $0.kind == .symlink ? $0.target : nil }
+        return entry(place).flatMap { machine.disk[$0] }.flatMap { $0.kind == .symlink ? $0.target : nil }
     }
 
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) throws -> [[UInt8]: [UInt8]]? {
         try alive()
-        guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return nil }
+        guard let number = entry(place), SimDisk.key(number) == key else { return nil }
         return machine.disk[number]?.extended
     }
 
     func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) throws -> [UInt8]? {
         try alive()
         if machine.diskFails() { throw Errno.ioError }
-        guard let number = machine.disk.entry(place), SimDisk.key(number) == key else { return nil }
+        guard let number = entry(place), SimDisk.key(number) == key else { return nil }
         return machine.disk[number].map { SimRules.text($0.tokens) }
     }
 
