@@ -223,11 +223,12 @@ extension MountTests {
                 try a.write(large, to: "large.bin")
                 try a.sync()
                 try a.down()
-                _ = try fill(small)
+                let ballast = try fill(small)
                 try a.up()
                 try a.evict("large.bin")
                 try a.write("there is room", to: "small.txt")
                 try a.sync()
+                try Files.remove(ballast)
                 #expect(try Files.read(a.path("large.bin")) == large)
             }
         }

@@ -37,7 +37,7 @@ package struct Account: Codable, Sendable {
 
     package func save(_ home: HomeDirectories) throws(ControlError) {
         try home.create()
-        try StateFile.write(self, to: home.accountFile)
+        try StateFile.write(self, to: home.accountFile, of: home)
     }
 
     package static func remove(_ home: HomeDirectories) throws(ControlError) {

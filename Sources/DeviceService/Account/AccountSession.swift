@@ -99,11 +99,7 @@ final class AccountSession: Sendable {
             Result { () throws(ControlError) in
                 // Signed out meanwhile: nothing is written that would sign in again.
                 guard var account = try Account.load(home), body(&account) else { return }
-                do throws(ControlError) { try account.save(home) } catch {
-                    // The disk may be full: what was kept for this is given back to it.
-                    guard unlink(home.reserveFile) == 0 else { throw error }
-                    return try account.save(home)
-                }
+                try account.save(home)
                 Self.keepReserve(home)
             }
         }

@@ -33,7 +33,7 @@ struct PolicyFile: Sendable, Hashable {
 
     func save(_ home: HomeDirectories) throws(ControlError) {
         try home.create()
-        try StateFile.write(self, to: home.policyFile)
+        try StateFile.write(self, to: home.policyFile, of: home)
     }
 
     var policy: MaterializationPolicy {

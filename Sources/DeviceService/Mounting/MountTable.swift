@@ -32,7 +32,9 @@ package struct MountTable: Codable, Sendable {
         try StateFile.read(MountTable.self, from: home.mountsFile) ?? MountTable()
     }
 
-    package func save(_ home: HomeDirectories) throws(ControlError) { try StateFile.write(self, to: home.mountsFile) }
+    package func save(_ home: HomeDirectories) throws(ControlError) {
+        try StateFile.write(self, to: home.mountsFile, of: home)
+    }
 
     // MARK: - Signing out and in
 

@@ -50,7 +50,7 @@ package enum EmbeddedServer {
         guard let process = ProcessIdentity.own() else {
             throw ControlError("server", "its own process is not in /proc")
         }
-        try StateFile.write(Record(process: process, url: url), to: home.serverRecord)
+        try StateFile.write(Record(process: process, url: url), to: home.serverRecord, of: home)
     }
 
     /// Ends it, if it runs. It loses nothing at any signal; the milder one lets it answer what it has begun.

@@ -31,7 +31,7 @@ package struct SettingsFile: Sendable, Hashable {
 
     package func save(_ home: HomeDirectories) throws(ControlError) {
         try home.create()
-        try StateFile.write(self, to: home.settingsFile)
+        try StateFile.write(self, to: home.settingsFile, of: home)
     }
 
     /// A value that cannot be one is an error, whoever wrote it there.

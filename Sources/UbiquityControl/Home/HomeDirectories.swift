@@ -40,7 +40,7 @@ package struct HomeDirectories: Sendable, Hashable {
     }
 
     package var accountFile: String { configuration + "/account.json" }
-    /// Room on a full disk for the account's file: without a session nothing could be evicted.
+    /// Room on a full disk for files as the account's and the table of mounts: without them nothing could be evicted.
     package var reserveFile: String { configuration + "/reserve" }
     package var policyFile: String { configuration + "/policy.json" }
     package var settingsFile: String { configuration + "/settings.json" }

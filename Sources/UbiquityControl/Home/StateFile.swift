@@ -42,6 +42,18 @@ package enum StateFile {
         try synchronizeFolder(of: path)
     }
 
+    /// The same; on a disk that is full, in the room that is kept for it.
+    package static func write(
+        _ value: some Encodable,
+        to path: String,
+        of home: HomeDirectories
+    ) throws(ControlError) {
+        do throws(ControlError) { try write(value, to: path) } catch {
+            guard unlink(home.reserveFile) == 0 else { throw error }
+            try write(value, to: path)
+        }
+    }
+
     /// Durable when it returns. A file that is not there is none that had to go.
     package static func remove(_ path: String) throws(ControlError) {
         guard unlink(path) == 0 || errno == ENOENT else {
