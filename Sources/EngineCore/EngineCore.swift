@@ -90,7 +90,7 @@ package struct EngineCore: Sendable {
     /// When a package is looked at again in which a file stays open for writing, should nobody tell of its closing.
     package static var openPackagePause: Duration { .seconds(10) }
     /// When something under a claim is looked at again, should nobody tell of the claim's end.
-    static var claimPause: Duration { .seconds(30) }
+    package static var claimPause: Duration { .seconds(30) }
     /// The longest interval for an item that keeps changing.
     package static var longestInterval: Duration { .seconds(30) }
     package static var passLimit: Int { 512 }

@@ -173,6 +173,7 @@ package actor ContainerEngine {
             ),
             logger: logger
         )
+        synchronizer.formerDeletions = replica.deletions.entries()
     }
 
     /// Breaks the circle between the engine and its filler, which is made first.
@@ -220,8 +221,12 @@ package actor ContainerEngine {
             synchronizer.load(changedPackages: try replica.database.changedPackages())
             tracker.sending = try replica.database.sending()
             tracker.sentLinks = try replica.database.sentLinks()
+            synchronizer.load(sentDeletions: try replica.database.sentDeletions())
+            synchronizer.load(unwitnessed: try replica.database.unwitnessed())
             try dropStrangeDeletions()
             try synchronizer.scan(isAfterCleanStop: wasClean)
+            // A power loss that takes this back, and not that the stop was clean no more, would have an old state pass for edits.
+            if wasClean, !tracker.unwitnessed.isEmpty { try replica.tree.synchronize() }
             hasScanned = true
         } catch {
             throw .failed("the replica cannot be read: \(error)")

@@ -5,12 +5,20 @@ import UbiquityModel
 /// What a database throws that cannot be read.
 struct BrokenDatabase: Error {}
 
-/// As much of a device as the decisions about deletions ask for: nothing is sent or applied.
+/// The connection broke before the answer to a commit was there.
+struct LostAnswer: Error {}
+
+/// As much of a device as deciding and sending ask for: nothing is applied.
 extension FakeDevice: EngineDevice {
     var timestampTick: Duration { .zero }
-    // No test of these sends anything.
-    func newOperation() -> OperationID { fatalError("nothing is sent") }
-    func newRevision() -> RevisionID { fatalError("nothing is sent") }
+    func newOperation() -> OperationID {
+        identifiers += 1
+        return OperationID(high: 8, low: identifiers)
+    }
+    func newRevision() -> RevisionID {
+        identifiers += 1
+        return RevisionID(high: 9, low: identifiers)
+    }
     func noteChanges() -> Bool { true }
     func perform(_ effect: EngineCore.Effect) {}
     func manifest(_ content: ContentID) throws -> Manifest? { nil }
@@ -19,6 +27,14 @@ extension FakeDevice: EngineDevice {
     func differing(after last: ItemID?, limit: Int) throws -> [ItemID] { [] }
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws {}
     func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws {}
+    func write(sentDeletions: [(item: ItemID, sent: SentDeletion)]) throws {
+        if databaseFails { throw BrokenDatabase() }
+        for (item, sent) in sentDeletions { self.sentDeletions[item] = sent }
+    }
+    func write(unwitnessed isUnwitnessed: Bool, _ places: [LocalPlace]) throws {
+        if databaseFails { throw BrokenDatabase() }
+        if isUnwitnessed { unwitnessed.formUnion(places) } else { unwitnessed.subtract(places) }
+    }
     func write(held isHeld: Bool, _ items: [ItemID]) throws {
         if databaseFails { throw BrokenDatabase() }
         heldWrites.append((isHeld: isHeld, items: items))
@@ -37,7 +53,10 @@ extension FakeDevice: EngineDevice {
     }
     var loggedDeletions: Int { 0 }
     func itemsDeletedHere(limit: Int) throws -> Set<ItemID> { [] }
-    func record(_ record: PassRecord) async throws {}
+    func record(_ record: PassRecord) async throws {
+        if databaseFails { throw BrokenDatabase() }
+        for item in record.changes.answeredDeletions { sentDeletions[item] = nil }
+    }
     func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool { true }
     func syncedOrphans() throws -> [ItemID] { [] }
     func unlog(_ deletions: [DeletionEntry]) throws {}
@@ -45,10 +64,14 @@ extension FakeDevice: EngineDevice {
         of folder: InodeKey,
         unless isPassedOver: (Name, LocalKind) throws -> Bool,
         _ body: (Name, LocalState?) throws -> Void
-    ) throws {}
+    ) throws {
+        for (place, state) in tree.sorted(by: { $0.key < $1.key }) where place.folder == folder {
+            if try !isPassedOver(place.name, state.kind) { try body(place.name, state) }
+        }
+    }
     func stage(_ remote: RemoteItem) async throws -> String { "" }
     func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] { [:] }
-    // Nor fetches.
+    // No test of these fetches anything.
     func wholeContent(_ wanted: WantedContent) async -> WholeContent { fatalError("nothing is fetched") }
     func newStagedName() -> String { "" }
     func discard(_ staged: String) {}
@@ -67,14 +90,23 @@ extension FakeDevice: EngineDevice {
     func beginCreating(_ key: InodeKey, _ item: ItemID) {}
     static var smallFile: Int64 { 1 }
     static var smallArrival: Int64 { 1 }
-    func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] { [] }
+    func read(_ files: [WantedFile]) async -> [Result<ReadContent, ReadFailure>] {
+        files.map { file in
+            guard let content = ContentID(bytes: [UInt8](repeating: 99, count: 32)) else { return .failure(.changed) }
+            return .success(ReadContent(manifest: Manifest(), content: content, state: file.state, chunks: [:]))
+        }
+    }
     func beginTransfer(_ file: WantedFile, of item: ItemID, _ works: Set<EngineCore.Work>) {}
     func missing(_ chunks: [ChunkID]) async throws -> Set<ChunkID> { [] }
     func upload(_ chunks: [(id: ChunkID, bytes: [UInt8])]) async throws {}
     func commit(
         _ operations: [ItemOperation],
         chunks: [(id: ChunkID, bytes: [UInt8])]
-    ) async throws -> [OperationOutcome] { [] }
-    func isOfConnection(_ error: any Error) -> Bool { false }
+    ) async throws -> [OperationOutcome] {
+        committed += operations
+        guard let answer else { throw LostAnswer() }
+        return operations.map(answer)
+    }
+    func isOfConnection(_ error: any Error) -> Bool { error is LostAnswer }
     func connectionFailed(_ error: any Error) {}
 }

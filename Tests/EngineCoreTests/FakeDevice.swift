@@ -11,6 +11,13 @@ final class FakeDevice: DeviceView {
     var databaseFails = false
     var held: Set<ItemID> = []
     var heldWrites: [(isHeld: Bool, items: [ItemID])] = []
+    var unwitnessed: Set<LocalPlace> = []
+    var sentDeletions: [ItemID: SentDeletion] = [:]
+    /// What has been sent, and what the cloud answers; `nil`: the answer is lost.
+    var committed: [ItemOperation] = []
+    var answer: ((ItemOperation) -> OperationOutcome)?
+    /// How many identifiers were made.
+    var identifiers: UInt64 = 0
 
     var tree: [LocalPlace: LocalState] = [:]
     var places: [InodeKey: LocalPlace] = [:]

@@ -127,6 +127,33 @@ extension MountTests {
             }
         }
 
+        @Test func `a tree that is an old one reverts nothing either if nothing is sent before a further restart`()
+            async throws
+        {
+            try await withSite { site in
+                let (a, b) = try pair(site)
+                let tree = try b.backingTree()
+                try b.down()
+                try copy(tree, to: tree + ".backup")
+                try b.up()
+                try settle(a, b)
+                try goOn(a, b)
+                let right = try Tree(a.mountPoint)
+                try b.setOffline(true)
+                try b.down()
+                try shell("cd '\(tree).backup' && cp -a big '\(tree)/' && cp -a d/f2 d/f6 d/f9 '\(tree)/d/'")
+                try b.up()
+                // With work left.
+                try b.down()
+                try b.up()
+                try b.setOffline(false)
+                try settle(a, b)
+                try expectTree(a.mountPoint, is: right)
+                try expectTree(b.mountPoint, is: right)
+                for device in [a, b] { #expect(try device.conflicts() == []) }
+            }
+        }
+
         @Test func `what is edited or put into the tree while nothing runs is sent`() async throws {
             try await withSite { site in
                 let (a, b) = try pair(site)

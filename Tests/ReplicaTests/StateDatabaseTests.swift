@@ -244,6 +244,21 @@ import UbiquityModel
         #expect(try database.sending() == [file: revision])
     }
 
+    @Test func `a deletion that was sent stays known until it is answered, whatever becomes of its content`() throws {
+        let (item, other) = (ItemID(high: 1, low: 1), ItemID(high: 2, low: 2))
+        let first = SentDeletion(operation: .random(), base: nil)
+        let second = SentDeletion(operation: .random(), base: .random(), isLeaving: true)
+        let revision = SentRevision(revision: .random(), content: try contentID(1))
+        try database.write(sending: [(item, revision)])
+        try database.write(sentDeletions: [(item, first), (other, first)])
+        try database.write(sentDeletions: [(item, second)])
+        let again = try StateDatabase(path: scratch.appending("state.sqlite"))
+        #expect(try again.sentDeletions() == [item: second, other: first])
+        try database.apply(SyncedChanges(answered: [other], answeredDeletions: [item]))
+        #expect(try database.sentDeletions() == [other: first])
+        #expect(try database.sending() == [item: revision])
+    }
+
     @Test func `items are found by place, folder and inode`() throws {
         let folder = ItemID(high: 9, low: 9)
         var items = try (1...4).map { try remoteFile(UInt64($0), "name \($0)", in: folder) }

@@ -283,10 +283,20 @@ extension Story {
         Story(
             seed: 700_000_000_022_155,
             steps: [
-                0, 1, 2, 3, 4, 7, 8, 11, 13, 14, 15, 17, 18, 20, 24, 25, 26, 27, 30, 31, 32, 33, 36, 38, 40, 41, 42, 111,
+                0, 1, 2, 3, 4, 7, 8, 11, 13, 14, 15, 17, 18, 20, 24, 25, 26, 27, 30, 31, 32, 33, 36, 38, 40, 41, 42,
+                111,
                 112, 116, 123, 127,
             ],
             moreFaults: [.claims, .packages, .population, .races]
+        ),
+        // A folder was made for another item that was to go there, just before it was staged itself: what was staged and discarded went on
+        // standing for it, and nothing that came into it later was ever shown.
+        Story(
+            seed: 800_000_000_058_085,
+            steps: [
+                2, 3, 5, 7, 10, 11, 16, 17, 19, 24, 25, 26, 27, 28, 29, 33, 34, 37, 39, 41, 42, 43, 44, 45, 46, 47, 50,
+            ],
+            moreFaults: [.population, .races]
         ),
     ]
 }

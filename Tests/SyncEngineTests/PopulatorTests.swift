@@ -91,6 +91,24 @@ import UbiquityModel
         #expect(populator.key(of: folder) == key)
     }
 
+    /// A lookup had made it just before it was staged: what came into it later was never shown.
+    @Test func `a folder that is not published after all shows its items where it was`() throws {
+        let path = "/var/tmp/ubiquity-test-\(RevisionID.random())"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let replica = try Replica(directory: path)
+        let populator = populator(replica)
+        let folder = ItemID(high: 7, low: 1)
+        let former = InodeKey(tag: 1, words: (2, 0, 0))
+        let key = InodeKey(tag: 1, words: (3, 0, 0))
+        let staged = try replica.staging.makeFolder(mode: 0o755)
+        populator.folderAppeared(former, folder)
+        populator.folderAppeared(key, folder, staged: staged)
+        populator.discarded(staged)
+        #expect(populator.item(of: former) == folder)
+        #expect(populator.item(of: key) == nil)
+        #expect(populator.key(of: folder) == former)
+    }
+
     /// `mv d was; mkdir d`, with the row written between two steps of the second lookup: the folder came back under its old name.
     @Test func `what was renamed at once does not come back while its row is written`() throws {
         let path = "/var/tmp/ubiquity-test-\(RevisionID.random())"

@@ -23,7 +23,7 @@ package final class ItemTracker<View: DeviceView> {
     /// When programs last wrote to files that are not sent yet: the time of the edit. (The change time moves with names and modes.)
     package var editedAt: [LocalPlace: Timestamp] = [:]
     /// Places that were found changed after a stop at which everything had been sent: no program has done that here.
-    package var unwitnessed: Set<LocalPlace> = []
+    package var unwitnessed = UnwitnessedPlaces()
     /// Names that the driver saw being renamed away: their absence is an act, not an accident.
     package var vanished: Set<LocalPlace> = []
     /// Inodes that have lost a name and have further ones, by removal or to another inode: nothing is logged of what lives on.
@@ -184,7 +184,10 @@ package final class ItemTracker<View: DeviceView> {
         for item in items where !item.conflicts.isEmpty && !item.isDeleted {
             guard let row = (try? view.synced(item.id)) ?? nil, (try? isProvenDeletion(row)) ?? false else { continue }
             let known = ((try? view.remote(item.id)) ?? nil)?.conflicts.map(\.revision) ?? []
-            if !item.conflicts.allSatisfy({ known.contains($0.revision) }) { contested.insert(item.id) }
+            guard !item.conflicts.allSatisfy({ known.contains($0.revision) }) else { continue }
+            contested.insert(item.id)
+            // Should this process end before it is back, there is nothing that proves its deletion: it comes back.
+            view.withdraw([.item(row.id)] + (row.local.map { [.inode($0.key), .replacing($0.key)] } ?? []))
         }
     }
 

@@ -35,12 +35,16 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func write(sending: [(item: ItemID, sent: SentRevision)]) throws
     /// The same of links' targets.
     func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws
+    /// The same of deletions.
+    func write(sentDeletions: [(item: ItemID, sent: SentDeletion)]) throws
     /// Those deletions wait for somebody's word, or do so no more.
     func write(held isHeld: Bool, _ items: [ItemID]) throws
     /// Those deletions may go, whenever that is, or are not to be known any more.
     func write(confirmed isConfirmed: Bool, _ items: [ItemID]) throws
     /// Programs have changed something in them, or that is looked at and sent.
     func write(changed isChanged: Bool, packages: [InodeKey]) throws
+    /// No program has changed what is there, or that is sent, or a program has.
+    func write(unwitnessed isUnwitnessed: Bool, _ places: [LocalPlace]) throws
     /// Writes down what the cloud says now, also where it says less than it did, and what is still agreed on with it
     /// (`SyncedItem.agreed(withRestored:known:)`).
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws

@@ -217,6 +217,15 @@ extension Synchronizer {
     }
 
     private func setAttributes(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
+        // Attributes that have no room on this disk keep nothing else from being set.
+        var others = changes
+        others.extended = nil
+        if !others.isEmpty { await set(others, candidate, pass) }
+        guard let extended = changes.extended, candidate.verdict == nil else { return }
+        await set(AttributeChanges(extended: extended), candidate, pass)
+    }
+
+    private func set(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {
         guard let found = candidate.found, var row = candidate.synced, let path = device.path(of: found.place) else {
             // A folder above may not be known yet: a scan could not read what it lies in.
             candidate.verdict = .later(.seconds(1))

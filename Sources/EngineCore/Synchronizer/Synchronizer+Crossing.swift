@@ -123,12 +123,28 @@ extension Synchronizer {
             noteUncrossed(candidate.id)
             candidate.applies = [.aside]
         } else {
+            if try device.remote(rival) == nil, isNeverTold(rival, candidate) {
+                noteUncrossed(candidate.id)
+                candidate.applies = [.aside]
+                return
+            }
             // The feed is about to say who it is: then they can be compared. (Not if it is none that ever comes here, as one that only its
             // case tells apart, in a folder that is made on request.)
             crossings[candidate.id, default: 0] += 1
             candidate.verdict = .later(.milliseconds(50))
         }
     }
+
+    /// Whether who has the name is one that cannot be represented here: it never comes, and keeps the name. Of all others the feed tells within
+    /// a moment, if it tells anything.
+    private func isNeverTold(_ rival: ItemID, _ candidate: Candidate) -> Bool {
+        let known = untoldHolders[candidate.id]
+        let count = known?.rival == rival ? (known?.count ?? 0) + 1 : 1
+        untoldHolders[candidate.id] = count > Self.mostUntold ? nil : (rival, count)
+        return count > Self.mostUntold
+    }
+
+    private static var mostUntold: Int { 200 }
 
     /// Until one that is to be sent is looked at again: what is read, or waits for its turn to be, takes a while. All others are to meet this
     /// one in a pass.
@@ -278,6 +294,7 @@ extension Synchronizer {
     private func noteUncrossed(_ item: ItemID) {
         crossings[item] = nil
         nameHolders[item] = nil
+        untoldHolders[item] = nil
         circling.remove(item)
     }
 

@@ -39,6 +39,7 @@ extension Synchronizer {
         releaseSettledDeletions(pass)
         let gone = deletedMeanwhile(pass)
         let (verdicts, changed, woken) = tracker.settle(pass, works)
+        storeUnwitnessed()
         forgetLookedAtPackages()
         if !uploaded.isEmpty {
             // What was read of it was of no use, if it is still there.
@@ -236,9 +237,9 @@ extension Synchronizer {
     /// A row of the synced tree is written only after the inode that it describes, with its data and its name, is durable; a lost row is
     /// harmless, since equal content is agreement (architecture section 4, "Order").
     private func record(_ pass: Pass) async throws {
+        forgetDeletions(pass)
         guard !pass.changes.isEmpty || !pass.answered.isEmpty else { return }
         try forgetSentLinks(pass)
-        forgetDeletions(pass)
         let record = PassRecord(
             changes: pass.changes,
             answered: pass.answered,
@@ -248,6 +249,7 @@ extension Synchronizer {
             deletions: pass.committedDeletions
         )
         try await device.record(record)
+        for item in pass.changes.answeredDeletions { unansweredDeletions[item] = nil }
         if !pass.answered.isEmpty || !pass.changes.removals.isEmpty { handle(.remoteChanged) }
     }
 

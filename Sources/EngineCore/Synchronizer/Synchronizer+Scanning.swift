@@ -9,12 +9,16 @@ extension Synchronizer {
     /// - Parameter isAfterCleanStop: everything had been sent. What differs was changed while nothing ran, and may be an old state that
     ///   somebody has restored. What is not sent is known to be so, and not looked at one by one.
     package func scan(isAfterCleanStop: Bool) throws {
+        defer { formerDeletions = [] }
+        // What is remembered of a former stop was sent before this one.
+        if isAfterCleanStop { tracker.unwitnessed.removeAll { _ in true } }
         let isComplete = try scanFolders(isAfterCleanStop ? .afterCleanStop : .everything)
-        guard isAfterCleanStop, !isComplete else { return }
-        logger.warning("something has gone from the container's folder while nothing ran: comparing everything")
-        let changed = tracker.unwitnessed
-        _ = try scanFolders(.everything)
-        tracker.unwitnessed.formUnion(changed)
+        if isAfterCleanStop, !isComplete {
+            logger.warning("something has gone from the container's folder while nothing ran: comparing everything")
+            _ = try scanFolders(.everything)
+        }
+        forgetEqualPlaces()
+        storeUnwitnessed()
     }
 
     /// What could not be read before may be readable by now.
@@ -292,7 +296,8 @@ extension Synchronizer {
     private func withdrawDeletion(of key: InodeKey, _ row: SyncedItem?) {
         var entries = [DeletionEntry.inode(key)]
         if let row, row.local?.key == key { entries.append(.item(row.id)) }
-        entries.removeAll { !device.isLogged($0) }
+        // A program may have announced it since, and be about to do it.
+        entries.removeAll { !formerDeletions.contains($0) || !device.isLogged($0) }
         guard !entries.isEmpty else { return }
         do { try device.unlog(entries) } catch {
             // On a full disk: whoever makes room there, looks for what to remove first. It has to be mounted for that.

@@ -284,6 +284,7 @@ extension Synchronizer {
     private func noteSending(_ batch: [Prepared]) throws {
         var news: [(item: ItemID, sent: SentRevision)] = []
         var links: [(item: ItemID, sent: SentLink)] = []
+        var deletions: [(item: ItemID, sent: SentDeletion)] = []
         for (operation, _) in batch.flatMap(\.operations) {
             switch operation.action {
             case .create(_, .file(let file), _, _, _), .edit(_, .file(let file), _, _, _), .announce(_, let file, _):
@@ -292,7 +293,10 @@ extension Synchronizer {
             case .edit(_, .symlink(let target), _, _, _):
                 let sent = SentLink(operation: operation.id, target: target)
                 if tracker.sentLinks[operation.item] != sent { links.append((operation.item, sent)) }
-            case .delete(let base, _): unansweredDeletions[operation.item] = (operation.id, base)
+            case .delete(let base, _):
+                let isLeaving = tracker.leftItems.contains(operation.item)
+                let sent = SentDeletion(operation: operation.id, base: base, isLeaving: isLeaving)
+                if unansweredDeletions[operation.item] != sent { deletions.append((operation.item, sent)) }
             case .create, .edit, .move, .setAttributes, .revive, .resolve, .restore, .undelete, .discard: break
             }
         }
@@ -300,11 +304,13 @@ extension Synchronizer {
         for (item, sent) in news { tracker.sending[item] = sent }
         try device.write(sentLinks: links)
         for (item, sent) in links { tracker.sentLinks[item] = sent }
+        try device.write(sentDeletions: deletions)
+        for (item, sent) in deletions { unansweredDeletions[item] = sent }
     }
 
     private func unanswered(_ action: ItemOperation.Action, of item: ItemID) -> OperationID? {
         guard case .delete(let base, _) = action, let sent = unansweredDeletions[item] else { return nil }
-        return sent.base == base ? sent.id : nil
+        return sent.base == base ? sent.operation : nil
     }
 
     // MARK: Committing
@@ -359,7 +365,7 @@ extension Synchronizer {
         _ candidate: Candidate,
         _ pass: Pass
     ) throws {
-        unansweredDeletions[operation.item] = nil
+        forgetDeletion(operation.item, pass)
         switch outcome {
         case .committed(let remote):
             pass.answered.append(remote)

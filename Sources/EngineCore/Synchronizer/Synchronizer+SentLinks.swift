@@ -1,5 +1,5 @@
 import Reconciliation
-import UbiquityModel
+package import UbiquityModel
 
 /// What was sent of links and not answered: see `SentLink`. Files have revisions for that (`Synchronizer.revision`).
 extension Synchronizer {
@@ -42,11 +42,25 @@ extension Synchronizer {
         }
     }
 
-    /// What is agreed on anew can be deleted anew.
+    /// From the state database, before the scan.
+    package func load(sentDeletions: [ItemID: SentDeletion]) {
+        unansweredDeletions = sentDeletions
+        tracker.leftItems = Set(sentDeletions.filter { $0.value.isLeaving }.keys)
+    }
+
+    /// What is agreed on anew, or is here after all, can be deleted anew.
     func forgetDeletions(_ pass: Pass) {
         guard !unansweredDeletions.isEmpty else { return }
-        for id in pass.changes.removals { unansweredDeletions[id] = nil }
-        for row in pass.changes.upserts { unansweredDeletions[row.id] = nil }
+        for id in pass.changes.removals { forgetDeletion(id, pass) }
+        for row in pass.changes.upserts { forgetDeletion(row.id, pass) }
+        for candidate in pass.all where candidate.found != nil && candidate.verdict == .done {
+            forgetDeletion(candidate.id, pass)
+        }
+    }
+
+    /// Once that is written down.
+    func forgetDeletion(_ item: ItemID, _ pass: Pass) {
+        if unansweredDeletions[item] != nil { pass.changes.answeredDeletions.append(item) }
     }
 
     func forgetSentLink(_ item: ItemID, _ pass: Pass) {

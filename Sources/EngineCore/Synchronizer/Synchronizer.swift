@@ -77,6 +77,8 @@ package final class Synchronizer<Device: EngineDevice> {
     /// The same of packages in which a file is open for writing.
     var waitingForPackage: [LocalPlace: Set<Work>] = [:]
     package var deletionGuard = DeletionGuard()
+    /// What the log said before programs came: what is there all the same was announced, and not done before the process died.
+    package var formerDeletions: Set<DeletionEntry> = []
     package var heldDeletions: Set<ItemID> = []
     var heldMarks = HeldMarks()
     /// When deletions were held last.
@@ -88,7 +90,10 @@ package final class Synchronizer<Device: EngineDevice> {
     /// Deletions that `deletionGuard` has counted and the cloud has not taken yet.
     var admittedDeletions: Set<ItemID> = []
     /// Deletions that were sent and not answered: sent again, they are the same ones. Others may have brought the items back since.
-    var unansweredDeletions: [ItemID: (id: OperationID, base: RevisionID?)] = [:]
+    /// As in the state database.
+    var unansweredDeletions: [ItemID: SentDeletion] = [:]
+    /// How often in a row a name was refused because of an item of which the cloud has told nothing.
+    var untoldHolders: [ItemID: (rival: ItemID, count: Int)] = [:]
     /// How often the cloud has kept a folder as not empty in which nothing is known to lie.
     var unexplainedFolders: [ItemID: Int] = [:]
 
@@ -222,6 +227,7 @@ package final class Synchronizer<Device: EngineDevice> {
                 if isLocalOnly(old), !isLocalOnly(place) { noteReturned(key) }
             }
         }
+        storeUnwitnessed()
         if change.aspects.contains(.entry) { lookBeside(place) }
         let isOpen = change.key.map { device.hasWriter($0) } ?? false
         handle(.changed(place, isOpen: isOpen && !change.isFolder))
@@ -261,7 +267,7 @@ package final class Synchronizer<Device: EngineDevice> {
         tracker.changedAt[old] = tracker.changeCount
         // What was written under the old name goes along.
         tracker.aspects[place, default: []].formUnion(tracker.aspects[old] ?? [])
-        if tracker.unwitnessed.remove(old) != nil { tracker.unwitnessed.insert(place) }
+        if tracker.unwitnessed.remove(old) { tracker.unwitnessed.insert(place) }
         if let edited = tracker.editedAt[old] { tracker.editedAt[place] = edited }
         tracker.aspects[old, default: []].formUnion(.entry)
         tracker.vanished.insert(old)

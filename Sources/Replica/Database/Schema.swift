@@ -34,6 +34,7 @@ enum Schema {
         if version < 8 { try database.execute(sql: "ALTER TABLE sending ADD COLUMN target BLOB") }
         if version < 9 { try database.execute(sql: confirmedTable) }
         if version < 10 { try database.execute(sql: importedTable) }
+        if version < 11 { try database.execute(sql: unwitnessedTables) }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(FormatVersion.stateDatabase)")
     }
@@ -125,6 +126,21 @@ enum Schema {
     private static let foldedColumn = """
         ALTER TABLE remote ADD COLUMN folded BLOB;
         CREATE INDEX remoteFolded ON remote (parent, folded) WHERE folded IS NOT NULL AND NOT deleted;
+        """
+
+    /// Since version 11. Places that were found changed after a clean stop, and deletions that were sent and not answered.
+    private static let unwitnessedTables = """
+        CREATE TABLE IF NOT EXISTS unwitnessed (
+            folder BLOB NOT NULL,
+            name BLOB NOT NULL,
+            PRIMARY KEY (folder, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS sentDeletions (
+            item BLOB NOT NULL PRIMARY KEY,
+            operation BLOB NOT NULL,
+            base BLOB,
+            leaving INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// Since version 10. Items that an import has found here.

@@ -67,6 +67,28 @@ extension StateDatabase {
         }
     }
 
+    /// Places that were found changed after a clean stop, and are not sent yet: no program has done that here.
+    package func unwitnessed() throws(ReplicaError) -> [LocalPlace] {
+        try reading { database in
+            try database.rows("SELECT folder, name FROM unwitnessed") { row -> LocalPlace? in
+                guard let folder = InodeKey(bytes: row.blob(0) ?? []), let name = try? Name(bytes: row.blob(1) ?? [])
+                else { return nil }
+                return LocalPlace(folder: folder, name: name)
+            }.compactMap { $0 }
+        }
+    }
+
+    package func setUnwitnessed(_ isUnwitnessed: Bool, _ places: [LocalPlace]) throws(ReplicaError) {
+        let sql =
+            isUnwitnessed
+            ? "INSERT OR IGNORE INTO unwitnessed (folder, name) VALUES (?, ?)"
+            : "DELETE FROM unwitnessed WHERE folder = ? AND name = ?"
+        try writing { database in
+            let statement = try database.prepared(sql)
+            for place in places { try statement.run([.blob(place.folder.bytes), .blob(place.name.bytes)]) }
+        }
+    }
+
     /// Up to where the log is known; `nil` before the first page.
     package func position() throws(ReplicaError) -> LogPosition? {
         try reading { try MetaTable.read($0, .position).map(MetaTable.decodePosition) }

@@ -55,6 +55,42 @@ extension StateDatabase {
         }
     }
 
+    package func sentDeletions() throws(ReplicaError) -> [ItemID: SentDeletion] {
+        try reading { database in
+            var sent: [ItemID: SentDeletion] = [:]
+            try database.step("SELECT item, operation, base, leaving FROM sentDeletions", []) { row in
+                if let item = row.identifier(0, ItemKindTag.self),
+                    let operation = row.identifier(1, OperationKindTag.self)
+                {
+                    sent[item] = SentDeletion(
+                        operation: operation,
+                        base: row.identifier(2, RevisionKindTag.self),
+                        isLeaving: row.integer(3) != 0
+                    )
+                }
+                return true
+            }
+            return sent
+        }
+    }
+
+    package func write(sentDeletions: [(item: ItemID, sent: SentDeletion)]) throws(ReplicaError) {
+        guard !sentDeletions.isEmpty else { return }
+        try writing { database in
+            let insert = try database.prepared(
+                "INSERT OR REPLACE INTO sentDeletions (item, operation, base, leaving) VALUES (?, ?, ?, ?)"
+            )
+            for (item, sent) in sentDeletions {
+                try insert.run { row in
+                    row.append(item)
+                    row.append(sent.operation)
+                    if let base = sent.base { row.append(base) } else { row.appendNull() }
+                    row.append(sent.isLeaving ? 1 : 0)
+                }
+            }
+        }
+    }
+
     package func write(sending: [(item: ItemID, sent: SentRevision)]) throws(ReplicaError) {
         guard !sending.isEmpty else { return }
         try writing { database in
@@ -94,6 +130,12 @@ enum SendingTable {
                 if let boot, !isDoubtful { row.append(text: boot) } else { row.appendNull() }
             }
         }
+    }
+
+    static func removeDeletions(_ database: Database, _ items: [ItemID]) throws {
+        guard !items.isEmpty else { return }
+        let remove = try database.prepared("DELETE FROM sentDeletions WHERE item = ?")
+        for item in items { try remove.run { $0.append(item) } }
     }
 
     /// - Parameter refreshedLater: items for which the caller sees to it whether they are pending.

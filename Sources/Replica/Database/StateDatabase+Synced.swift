@@ -105,6 +105,7 @@ extension StateDatabase {
             if let answered { try MetaTable.write(database, .answered, MetaTable.encode(answered)) }
             // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered, refreshedLater: refreshedLater)
+            try SendingTable.removeDeletions(database, changes.answeredDeletions)
             try SyncedTable.apply(database, changes)
             try noteWritten(database, ManifestTable.write(database, manifests))
         }

@@ -7,9 +7,11 @@ struct SimDatabase {
     private(set) var pending: Set<ItemID> = []
     var sending: [ItemID: SentRevision] = [:]
     var sentLinks: [ItemID: SentLink] = [:]
+    var sentDeletions: [ItemID: SentDeletion] = [:]
     var held: Set<ItemID> = []
     var confirmed: Set<ItemID> = []
     var changedPackages: Set<InodeKey> = []
+    var unwitnessed: Set<LocalPlace> = []
     var manifests: [ContentID: Manifest] = [:]
     /// What packages' revisions were of which a restored server knew nothing.
     private(set) var former: [RevisionID: ContentID] = [:]
@@ -179,6 +181,7 @@ struct SimDatabase {
             sending[id] = nil
             sentLinks[id] = nil
         }
+        for id in changes.answeredDeletions { sentDeletions[id] = nil }
         manifests.merge(new) { known, _ in known }
     }
 

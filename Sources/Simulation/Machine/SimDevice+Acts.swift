@@ -41,6 +41,11 @@ extension SimDevice: EngineDevice {
         for (item, sent) in sentLinks { machine.database.sentLinks[item] = sent }
     }
 
+    func write(sentDeletions: [(item: ItemID, sent: SentDeletion)]) throws {
+        try canWrite()
+        for (item, sent) in sentDeletions { machine.database.sentDeletions[item] = sent }
+    }
+
     func write(held isHeld: Bool, _ items: [ItemID]) throws {
         try canWrite()
         if isHeld {
@@ -65,6 +70,15 @@ extension SimDevice: EngineDevice {
             machine.database.changedPackages.formUnion(packages)
         } else {
             machine.database.changedPackages.subtract(packages)
+        }
+    }
+
+    func write(unwitnessed isUnwitnessed: Bool, _ places: [LocalPlace]) throws {
+        try canWrite()
+        if isUnwitnessed {
+            machine.database.unwitnessed.formUnion(places)
+        } else {
+            machine.database.unwitnessed.subtract(places)
         }
     }
 
@@ -264,7 +278,9 @@ extension SimDevice: EngineDevice {
 
     func discard(_ staged: String) {
         appearing = appearing.filter { $0.value != staged }
-        if !isDead, let number = machine.disk.staging.removeValue(forKey: staged) { machine.disk.drop(number) }
+        guard !isDead, let number = machine.disk.staging.removeValue(forKey: staged) else { return }
+        machine.disk.drop(number)
+        noteDiscarded(number)
     }
 
     func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {

@@ -35,7 +35,10 @@ extension SimDevice {
         for one in staged { appearing[one.item] = one.name }
     }
 
-    func haveAppeared() { appearing = [:] }
+    func haveAppeared() {
+        appearing = [:]
+        formerFolders = [:]
+    }
 
     /// Whether a program that removes the folder is told that it is not empty.
     func hasEntries(_ folder: InodeKey) -> Bool { !entries(of: folder).isEmpty }
@@ -112,11 +115,21 @@ extension SimDevice {
         unpopulated = unpopulated.filter { !gone.contains($0.value) }
     }
 
-    /// What the engine puts there.
+    /// What the engine is about to put there.
     func noteUnpopulated(_ remote: RemoteItem, _ number: UInt64) {
         guard remote.content == .folder, machine.database.unpopulated.contains(remote.id) else { return }
+        let key = SimDisk.key(number)
+        formerFolders[key] = unpopulatedKey(of: remote.id)
         forgetUnpopulated([remote.id])
-        unpopulated[SimDisk.key(number)] = remote.id
+        unpopulated[key] = remote.id
+    }
+
+    /// It does not come there: the item is the inode that it was, unless a lookup has made another since.
+    func noteDiscarded(_ number: UInt64) {
+        let key = SimDisk.key(number)
+        let former = formerFolders.removeValue(forKey: key)
+        guard let id = unpopulated.removeValue(forKey: key), let former, unpopulatedKey(of: id) == nil else { return }
+        unpopulated[former] = id
     }
 
     // MARK: For the engine

@@ -34,6 +34,8 @@ final class SimDevice {
     private(set) var ownItems: Set<ItemID> = []
     /// Folders that populate themselves.
     var unpopulated: [InodeKey: ItemID] = [:]
+    /// Of those that are staged: which inodes their items have if they are not published after all.
+    var formerFolders: [InodeKey: InodeKey] = [:]
     var made: [Made] = []
     /// What is being published, under which name it is staged until then.
     var appearing: [ItemID: String] = [:]
@@ -69,6 +71,8 @@ final class SimDevice {
         synchronizer.load(changedPackages: machine.database.changedPackages)
         synchronizer.tracker.sending = machine.database.sending
         synchronizer.tracker.sentLinks = machine.database.sentLinks
+        synchronizer.load(sentDeletions: machine.database.sentDeletions)
+        synchronizer.load(unwitnessed: Array(machine.database.unwitnessed))
         for row in machine.database.synced.values where row.content.kind == .package {
             if let key = row.local?.key { marks.mark(key) }
         }
@@ -78,6 +82,7 @@ final class SimDevice {
             case .item: true
             }
         }
+        synchronizer.formerDeletions = machine.database.deletions
         loadUnpopulated()
         let wasClean = machine.database.wasStoppedCleanly
         if wasClean {
@@ -85,6 +90,7 @@ final class SimDevice {
             machine.makeDatabaseDurable()
         }
         do { try synchronizer.scan(isAfterCleanStop: wasClean) } catch { world.fail("the scan failed: \(error)") }
+        if wasClean, !synchronizer.tracker.unwitnessed.isEmpty { machine.makeDatabaseDurable() }
         synchronizer.handle(.started)
         for row in machine.database.synced.values.sorted(by: { $0.id < $1.id }) where row.content.kind == .package {
             referToNewRevision(row, machine.database.remote[row.id])

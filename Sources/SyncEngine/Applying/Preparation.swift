@@ -10,7 +10,7 @@ extension ContainerEngine {
         // Nothing with content: to wake another thread for it, and be woken by that, takes as long.
         let staged = try Preparation.stage(remote, in: replica)
         if remote.content == .folder, let key = try? replica.staging.observe(staged).key {
-            noteUnpopulated(remote, key)
+            noteUnpopulated(remote, key, staged: staged)
         }
         return staged
     }

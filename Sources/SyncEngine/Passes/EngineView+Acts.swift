@@ -39,6 +39,9 @@ extension EngineView: EngineDevice {
     func write(sentLinks: [(item: ItemID, sent: SentLink)]) throws {
         try replica.database.write(sentLinks: sentLinks)
     }
+    func write(sentDeletions: [(item: ItemID, sent: SentDeletion)]) throws {
+        try replica.database.write(sentDeletions: sentDeletions)
+    }
 
     func write(held isHeld: Bool, _ items: [ItemID]) throws { try replica.database.setHeld(isHeld, items) }
 
@@ -48,6 +51,10 @@ extension EngineView: EngineDevice {
 
     func write(changed isChanged: Bool, packages: [InodeKey]) throws {
         try replica.database.setChanged(isChanged, packages: packages)
+    }
+
+    func write(unwitnessed isUnwitnessed: Bool, _ places: [LocalPlace]) throws {
+        try replica.database.setUnwitnessed(isUnwitnessed, places)
     }
 
     func rewrite(remote items: [RemoteItem], manifests: [ContentID: Manifest]) throws {

@@ -120,9 +120,9 @@ extension ContainerEngine {
     }
 
     /// A folder that is about to appear: before anybody can look into it, it is known that its items are in the cloud only.
-    func noteUnpopulated(_ folder: RemoteItem, _ key: InodeKey) {
+    func noteUnpopulated(_ folder: RemoteItem, _ key: InodeKey, staged: String) {
         guard folder.content == .folder, (try? replica.database.isUnpopulated(folder.id)) ?? false else { return }
-        populator.folderAppeared(key, folder.id)
+        populator.folderAppeared(key, folder.id, staged: staged)
     }
 
     /// A folder that was here before its item was known is one like any other: all in it comes here.

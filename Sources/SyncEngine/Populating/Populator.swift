@@ -36,6 +36,8 @@ final class Populator: Sendable {
         var recordings = 0
         /// What the engine is publishing, under which name it is staged until then. Its rows come when the pass ends.
         var appearing: [ItemID: String] = [:]
+        /// Folders among that, by these names: their inodes, and those that the items have if they are not published after all.
+        var staged: [String: (item: ItemID, key: InodeKey, former: InodeKey?)] = [:]
         /// Items that this device is just sending as new ones: the cloud has them, and their names here may be gone already.
         var own: Set<ItemID> = []
         /// What is being made at this moment, and who waits for it.
@@ -74,8 +76,10 @@ final class Populator: Sendable {
     }
 
     /// An unpopulated folder's inode is here.
-    func folderAppeared(_ key: InodeKey, _ id: ItemID) {
+    /// - Parameter staged: the name by which it is about to be published.
+    func folderAppeared(_ key: InodeKey, _ id: ItemID, staged: String? = nil) {
         state.withLock { state in
+            if let staged { state.staged[staged] = (id, key, state.keys[id]) }
             // What its inode was before may be a package by now, and shows nothing of the cloud's any more.
             if let former = state.keys[id] { state.folders[former] = nil }
             state.folders[key] = id
@@ -121,17 +125,29 @@ final class Populator: Sendable {
         state.withLock { state in for one in staged { state.appearing[one.item] = one.name } }
     }
 
-    /// One of these will not be published.
+    /// One of these will not be published. A folder is the inode that it was: a lookup has made it before it was staged, or it is back.
     func discarded(_ staged: String) {
+        let isFolder = state.withLock { state in
+            if !state.appearing.isEmpty { state.appearing = state.appearing.filter { $0.value != staged } }
+            return state.staged[staged] != nil
+        }
+        // Perhaps it was published, and only that could not be told.
+        guard isFolder, replica.staging.has(staged) else { return }
         state.withLock { state in
-            if state.appearing.isEmpty { return }
-            state.appearing = state.appearing.filter { $0.value != staged }
+            guard let one = state.staged.removeValue(forKey: staged), state.keys[one.item] == one.key else { return }
+            state.folders[one.key] = nil
+            state.keys[one.item] = one.former
+            guard let former = one.former else { return }
+            state.folders[former] = one.item
+            // What has come since was told of the other one.
+            state.complete.remove(former)
         }
     }
 
     /// Their rows are written, or they get none.
     func haveAppeared() {
         state.withLock { state in
+            state.staged = [:]
             if state.appearing.isEmpty { return }
             state.appearing = [:]
             state.recordings += 1

@@ -70,6 +70,8 @@ extension ContainerEngine {
 
     func settled(_ item: ItemID, _ key: InodeKey?) {
         problems[item] = nil
+        // What was brought together for it is not wanted any more.
+        if let left = downloaded.removeValue(forKey: item) { synchronizer.device.discard(left.name) }
         host.endCreating(key, item)
     }
 

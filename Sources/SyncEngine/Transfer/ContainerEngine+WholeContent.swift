@@ -36,6 +36,11 @@ extension ContainerEngine {
             synchronizer.wait(wanted.works, forWriterOf: wanted.evidence.key)
             return .not(.later(.seconds(5)))
         }
+        if let path = path(of: wanted.place), !claims.engineMay(write: path) {
+            // Nor could it be published: what is ready stays so, and what is not is not brought for nothing, again and again.
+            synchronizer.device.wake(wanted.works, whenFree: path)
+            return .not(.later(Core.claimPause))
+        }
         if let ready = downloaded[id] {
             downloaded[id] = nil
             if ready.isGood(for: wanted), await isAsPrepared(ready, wanted.file), await hasAttributes(ready, wanted) {

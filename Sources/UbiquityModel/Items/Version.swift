@@ -7,7 +7,7 @@ package enum FormatVersion {
     /// The messages on the control socket.
     package static let control: UInt32 = 1
     /// The device's database.
-    package static let stateDatabase: UInt32 = 10
+    package static let stateDatabase: UInt32 = 11
     /// The server's catalogue.
     package static let catalog: UInt32 = 4
     /// The xattr of a placeholder.

@@ -33,12 +33,22 @@ package struct SyncedChanges: Hashable, Sendable {
     package var removals: [ItemID]
     /// Items of which what was sent has been answered.
     package var answered: [ItemID]
+    /// Items of which a deletion that was sent is known of no more. Apart from those: contents of theirs may be unanswered still.
+    package var answeredDeletions: [ItemID]
 
-    package init(upserts: [SyncedItem] = [], removals: [ItemID] = [], answered: [ItemID] = []) {
+    package init(
+        upserts: [SyncedItem] = [],
+        removals: [ItemID] = [],
+        answered: [ItemID] = [],
+        answeredDeletions: [ItemID] = []
+    ) {
         self.upserts = upserts
         self.removals = removals
         self.answered = answered
+        self.answeredDeletions = answeredDeletions
     }
 
-    package var isEmpty: Bool { upserts.isEmpty && removals.isEmpty && answered.isEmpty }
+    package var isEmpty: Bool {
+        upserts.isEmpty && removals.isEmpty && answered.isEmpty && answeredDeletions.isEmpty
+    }
 }
