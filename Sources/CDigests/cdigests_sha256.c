@@ -1,5 +1,4 @@
 #include "CDigests.h"
-#include "cdigests_sha256_lanes.h"
 
 #include <string.h>
 
@@ -9,17 +8,32 @@
 #include <immintrin.h>
 
 // Two messages at a time: each round of one waits for the round before it, and meanwhile the other's is computed. Measured on an EPYC of
-// 2022: 0.60 s a GiB one by one, 0.31 s by two, no less by three. Where there is AVX-512, many at a time are quicker still; see
-// cdigests_sha256_wide.c.
+// 2022: 0.60 s a GiB one by one, 0.31 s by two, no less by three.
 
+#define BLOCK 64
 #define FAST __attribute__((target("sha,sse4.1,ssse3")))
 
-// How many messages have to be on their way so that all at a time are quicker than two by two. Measured on a Xeon of 2023, batches of
-// chunks take the same time with 8 to 11, and more with 7; a higher one of these, since elsewhere two by two may be quicker.
-#define WIDE_FROM 10
+static const uint32_t constants[64] __attribute__((aligned(16))) = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+};
 
-// Among how many messages the longest is sought.
-#define QUEUE 32
+// A message on its way: its whole blocks, and then those that hold its end, the padding and its length.
+struct lane {
+    const uint8_t *next;
+    size_t blocks;
+    uint8_t end[2 * BLOCK];
+    size_t end_blocks;
+    uint8_t *digest;
+    // In the order that the instructions want: words a, b, e, f and c, d, g, h, the first of each the highest.
+    __m128i abef, cdgh;
+};
 
 // All blocks of `count` lanes, which is 1 or 2; inlined, so that it is known and the loops over lanes go away.
 FAST static inline __attribute__((always_inline)) void compress(struct lane *const *lanes, int count, size_t blocks) {
@@ -108,34 +122,11 @@ static int goes_on(struct lane *lane) {
     return lane->blocks > 0;
 }
 
-// Messages not begun. The longest comes first, so that they end together: the last ones have too few others beside them. Measured with
-// 24 of 32 to 256 KiB: an eighth less time than in their order.
-struct queue {
-    const size_t *lengths;
-    size_t next, count;
-    size_t waiting[QUEUE];
-    int waiting_count;
-};
-
-static int take(struct queue *queue, size_t *message) {
-    while (queue->waiting_count < QUEUE && queue->next < queue->count) queue->waiting[queue->waiting_count++] = queue->next++;
-    if (queue->waiting_count == 0) return 0;
-    int longest = 0;
-    for (int index = 1; index < queue->waiting_count; index++) {
-        if (queue->lengths[queue->waiting[index]] > queue->lengths[queue->waiting[longest]]) longest = index;
-    }
-    *message = queue->waiting[longest];
-    queue->waiting[longest] = queue->waiting[--queue->waiting_count];
-    return 1;
-}
-
 void cdigests_sha256(const void *const *messages, const size_t *lengths, size_t count, uint8_t *digests) {
-    struct lane room[WIDE_LANES];
-    struct lane *lanes[WIDE_LANES];
-    for (int index = 0; index < WIDE_LANES; index++) lanes[index] = &room[index];
-    struct queue queue = {.lengths = lengths, .count = count};
-    const int most = cdigests_has_sha256_wide() ? WIDE_LANES : 2;
+    struct lane room[2];
+    struct lane *lanes[2] = {&room[0], &room[1]};
     int busy = 0;
+    size_t next = 0;
     for (;;) {
         for (int index = 0; index < busy;) {
             if (goes_on(lanes[index])) {
@@ -147,22 +138,17 @@ void cdigests_sha256(const void *const *messages, const size_t *lengths, size_t 
             lanes[index] = lanes[--busy];
             lanes[busy] = ended;
         }
-        for (size_t next; busy < most && take(&queue, &next); busy++) {
+        while (busy < 2 && next < count) {
             begin(lanes[busy], messages[next], lengths[next], digests + CDIGESTS_SHA256_BYTES * next);
             (void)goes_on(lanes[busy]);
+            busy++;
+            next++;
         }
         if (busy == 0) return;
-        int together = busy > 2 && busy < WIDE_FROM ? 2 : busy;
-        size_t blocks = lanes[0]->blocks;
-        for (int index = 1; index < together; index++) {
-            if (lanes[index]->blocks < blocks) blocks = lanes[index]->blocks;
-        }
-        if (together > 2) {
-            cdigests_sha256_wide(lanes, together, blocks);
-        } else if (together == 2) {
-            compress_two(lanes, blocks);
+        if (busy == 1) {
+            compress_one(lanes, lanes[0]->blocks);
         } else {
-            compress_one(lanes, blocks);
+            compress_two(lanes, lanes[0]->blocks < lanes[1]->blocks ? lanes[0]->blocks : lanes[1]->blocks);
         }
     }
 }

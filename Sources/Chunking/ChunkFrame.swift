@@ -48,7 +48,7 @@ package struct ChunkFrame: Sendable, Hashable {
         some(of: frames).flatMap { decodedTogether($0, key: key) }
     }
 
-    /// Verifies each against its name; no more than 8 MiB of plain chunks are in memory at a time.
+    /// Verifies each against its name; no more than 4 MiB of plain chunks are in memory at a time.
     package static func verify(_ frames: [ChunkFrame], key: ContainerKey) throws(ChunkError) {
         for some in some(of: frames) {
             for plain in decodedTogether(some, key: key) { _ = try plain.get() }
@@ -56,8 +56,7 @@ package struct ChunkFrame: Sendable, Hashable {
     }
 
     private static func some(of frames: [ChunkFrame]) -> [ArraySlice<ChunkFrame>] {
-        // As many as are verified together in the least time.
-        let count = 8 * 1024 * 1024 / Manifest.maximumChunkSize
+        let count = 4 * 1024 * 1024 / Manifest.maximumChunkSize
         return stride(from: 0, to: frames.count, by: count).map { frames[$0..<min(frames.count, $0 + count)] }
     }
 

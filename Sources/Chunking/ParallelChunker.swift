@@ -6,10 +6,10 @@ package import UbiquityModel
 /// 2. `finish` emits what is left and returns the manifest; the chunker is then of no further use.
 /// If `read` or `emit` throws, so it is as well.
 package struct ParallelChunker: ~Copyable {
-    /// New bytes of a block: some thirty chunks, which are named together in the least time.
-    package static let blockSize = 4 * 1024 * 1024
+    /// New bytes of a block.
+    package static let blockSize = 2 * 1024 * 1024
     /// Blocks that are being named, or wait to be emitted.
-    package static let blocksAhead = 3
+    package static let blocksAhead = 6
 
     private let key: ContainerKey
     private let blocksAhead: Int

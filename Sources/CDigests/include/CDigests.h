@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What neither swift-crypto nor Swift itself gives: SHA-256 of many messages at a time, which the processor computes in a half or a third of
-// the time of one after the other, and the processor's own CRC-32C.
+// What neither swift-crypto nor Swift itself gives: SHA-256 of two messages at a time, which the processor computes in little more than
+// the time of one, and the processor's own CRC-32C.
 
 #define CDIGESTS_SHA256_BYTES 32
 

@@ -24,9 +24,9 @@ struct Uploader: Sendable {
     /// Chunks of one upload request, in plain bytes.
     static let batchBytes = 4 * 1024 * 1024
     /// Batches in memory while the network is slower than the disk: on their way, and read ahead.
-    static let batchesAhead = 5
-    /// While one is verified in the cloud and another one is stored there, the next is compressed here.
-    private static let batchesOnTheirWay = 3
+    static let batchesAhead = 4
+    /// While one is verified and stored in the cloud, the next is compressed here.
+    private static let batchesOnTheirWay = 2
 
     let container: ContainerID
     let key: ContainerKey
