@@ -104,15 +104,7 @@ package final class DeletionLog: Sendable {
 
     package var count: Int { state.withLock { $0.entries.count } }
 
-    /// Keeps these entries only and writes the file anew (new file, fsync, rename). For the start, when nothing is
-    /// appended: entries that the caller does not know of are dropped.
-    package func compact(keeping kept: Set<Entry>) throws(Errno) {
-        try state.withLock { state throws(Errno) in
-            state.entries.formIntersection(kept)
-            try compact(&state)
-        }
-    }
-
+    /// The file anew: new file, fsync, rename.
     private func compact(_ state: inout State) throws(Errno) {
         let temporary = path + ".new"
         let flags = O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW

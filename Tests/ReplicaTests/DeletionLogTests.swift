@@ -75,16 +75,6 @@ import UbiquityModel
         #expect(throws: ReplicaError.corrupted(path)) { _ = try DeletionLog(path: path) }
     }
 
-    @Test func `compaction keeps what is asked for, and the log goes on`() throws {
-        let log = try DeletionLog(path: path)
-        for number in 1...100 { try log.append(entry(number)) }
-        try log.compact(keeping: [entry(7), entry(500)])
-        #expect(try bytes().count == 44)
-        try log.append(entry(8))
-        #expect(log.entries() == [entry(7), entry(8)])
-        #expect(try DeletionLog(path: path).entries() == [entry(7), entry(8)])
-    }
-
     @Test func `it does not grow with deletions that are done`() throws {
         let log = try DeletionLog(path: path)
         for number in 0..<10_000 {
