@@ -298,5 +298,15 @@ extension Story {
             ],
             moreFaults: [.population, .races]
         ),
+        // Two files were exchanged, one of them with several names, and by a further one it had the name that others gave to its item meanwhile:
+        // the item was found there, and as what had its own name.
+        Story(
+            seed: 1_200_000_000_024_197,
+            steps: [
+                0, 2, 4, 7, 9, 10, 13, 14, 15, 16, 17, 18, 20, 21, 22, 27, 28, 29, 30, 31, 33, 35, 36, 37, 38, 44, 45,
+                46, 47, 48, 49, 50, 51, 52, 57, 58, 59,
+            ],
+            moreFaults: [.databases, .hardLinks, .lateWords]
+        ),
     ]
 }

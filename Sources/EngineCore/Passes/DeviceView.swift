@@ -77,6 +77,8 @@ package protocol DeviceView: AnyObject {
     func populateBelow(_ folder: ItemID) throws -> Bool
     /// Begins to bring a dataless file's content here.
     func fetchWhole(_ place: LocalPlace, _ key: InodeKey)
+    /// Puts a deletion into the log. One that cannot be written brings the item back instead of ending it: never the other way round.
+    func log(_ deletion: DeletionEntry)
     /// Takes deletions that the cloud knows, or never has to, out of the log.
     func withdraw(_ deletions: [DeletionEntry])
     /// An item is as it should be, here and there. `key`: its inode, if it is here.

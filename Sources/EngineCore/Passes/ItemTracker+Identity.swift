@@ -86,10 +86,20 @@ extension ItemTracker {
             guard !nameIsTaken, row.content.kind == kind(of: state), !isSentAsAnother(row.id, than: state.key) else {
                 continue
             }
-            if try isThereInTheCloud(row, place) { return row }
+            if try isThereInTheCloud(row, place), try !isFurtherName(place, of: state, row) { return row }
             if try !hasSuccessor(row, besides: place) { return row }
         }
         return nil
+    }
+
+    /// By another of its names the file is known to have gone elsewhere, and something else has the item's own: as in `livesElsewhere`, that goes
+    /// on as the item, if it can, also if the cloud has moved the item to this very name. Else the item were at both for ever.
+    private func isFurtherName(_ place: LocalPlace, of state: LocalState, _ row: SyncedItem) throws -> Bool {
+        guard state.hasOtherNames, let moved = moves[state.key], moved != place,
+            let folder = folderKey(of: row.place.parent),
+            let own = try view.observe(LocalPlace(folder: folder, name: row.place.name))
+        else { return false }
+        return own.key != state.key
     }
 
     /// Another file has gone on as the item, and that was sent. Whether it has arrived is not known: then this one is new.

@@ -186,6 +186,11 @@ package final class ItemTracker<View: DeviceView> {
             let known = ((try? view.remote(item.id)) ?? nil)?.conflicts.map(\.revision) ?? []
             guard !item.conflicts.allSatisfy({ known.contains($0.revision) }) else { continue }
             contested.insert(item.id)
+            // The same entries may prove that its other names were deleted.
+            let others = row.local.flatMap { try? view.synced(key: $0.key) } ?? []
+            for other in others where other.id != row.id && ((try? isProvenDeletion(other)) ?? false) {
+                view.log(.item(other.id))
+            }
             // Should this process end before it is back, there is nothing that proves its deletion: it comes back.
             view.withdraw([.item(row.id)] + (row.local.map { [.inode($0.key), .replacing($0.key)] } ?? []))
         }

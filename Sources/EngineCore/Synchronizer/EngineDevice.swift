@@ -127,8 +127,6 @@ package protocol EngineDevice: DeviceView, SendableMetatype {
     func mayRead(_ path: ItemPath) -> Bool
     /// Wakes the work when asking again about a path is worth it.
     func wake(_ works: Set<EngineCore.Work>, whenFree path: ItemPath)
-    /// Puts a deletion into the log. One that cannot be written brings the item back instead of ending it: never the other way round.
-    func log(_ deletion: DeletionEntry)
     /// The item that the inode is about to become in the cloud.
     func itemBeingCreated(_ key: InodeKey) -> ItemID?
     /// The file is about to be sent as a new item: from now on the cloud may have it.

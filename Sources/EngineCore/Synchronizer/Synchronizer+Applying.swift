@@ -220,9 +220,14 @@ extension Synchronizer {
         // Attributes that have no room on this disk keep nothing else from being set.
         var others = changes
         others.extended = nil
+        // Where the kernel checks permissions, nobody sets attributes of what may not be written to: such a mode comes last.
+        let isModeLast = changes.extended != nil && (changes.mode.map { $0 & 0o200 == 0 } ?? false)
+        if isModeLast { others.mode = nil }
         if !others.isEmpty { await set(others, candidate, pass) }
         guard let extended = changes.extended, candidate.verdict == nil else { return }
         await set(AttributeChanges(extended: extended), candidate, pass)
+        guard isModeLast, candidate.verdict == nil else { return }
+        await set(AttributeChanges(mode: changes.mode), candidate, pass)
     }
 
     private func set(_ changes: AttributeChanges, _ candidate: Candidate, _ pass: Pass) async {

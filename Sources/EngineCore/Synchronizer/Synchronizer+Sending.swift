@@ -160,7 +160,10 @@ extension Synchronizer {
             return prepared
         }
         let isUnwitnessed = candidate.found.map { tracker.unwitnessed.contains($0.place) } ?? false
+        let edits = send.actions.contains { if case .edit = $0 { true } else { false } }
         for action in send.actions {
+            // Those of an old state that somebody has restored are as old: they count with a content that does.
+            if isUnwitnessed, edits, case .attributes = action { continue }
             guard let operation = try operation(action, candidate, pass) else { return nil }
             let sent = tracker.sentLinks.isEmpty ? nil : sentAgain(action, candidate)
             if let sent { prepared.add(sent.action, .edit(base: nil), as: sent.id, isUnwitnessed: false) }
@@ -434,7 +437,10 @@ extension Synchronizer {
             candidate.verdict = .parked
         case .skipped:
             // Of what was to be its name as well: the server has put it back.
+            let former = candidate.verdict
             try noteBack(candidate, pass)
+            // What was refused before this says when it is tried again.
+            if candidate.verdict == nil, former == .failed || former == .parked { candidate.verdict = former }
             // What it depended on was refused, and that says what becomes of it; or it was another item, that has to go first.
             if candidate.verdict == nil, candidate.applies.isEmpty { candidate.verdict = .later(.milliseconds(50)) }
         }
@@ -501,6 +507,10 @@ extension Synchronizer {
         case .edit(_, let content, let attributes, _, _):
             row.content = agreedContent(content, remote)
             row.attributes = attributes
+            // What the cloud has not taken of them is not agreed on.
+            if attributes.extended.contains(where: { remote.attributes.extended[$0.key] != $0.value }) {
+                row.attributes.extended = candidate.synced?.attributes.extended ?? [:]
+            }
             forgetSentLink(candidate.id, pass)
             if case .symlink(let target) = content, found.content != .symlink(target: target) {
                 // What a program has made of it since follows.

@@ -53,7 +53,9 @@ extension Synchronizer {
         guard !unansweredDeletions.isEmpty else { return }
         for id in pass.changes.removals { forgetDeletion(id, pass) }
         for row in pass.changes.upserts { forgetDeletion(row.id, pass) }
-        for candidate in pass.all where candidate.found != nil && candidate.verdict == .done {
+        for candidate in pass.all where candidate.verdict == .done {
+            // Here after all, or the cloud has said that it is gone.
+            guard candidate.found != nil || candidate.remote?.isDeleted ?? true else { continue }
             forgetDeletion(candidate.id, pass)
         }
     }

@@ -186,6 +186,10 @@ struct Incoming {
         guard let formerAttributes else { return self }
         var merged = self
         merged.attributes = attributes.merged(since: formerAttributes, into: current)
+        // No content is refused for attributes: it comes without, and the operation that sets them is refused.
+        if merged.attributes.extendedBytes > ItemAttributes.longestExtended {
+            merged.attributes.extended = current.extended
+        }
         return merged
     }
 }

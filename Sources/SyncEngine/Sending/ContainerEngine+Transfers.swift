@@ -71,8 +71,19 @@ extension ContainerEngine {
     func settled(_ item: ItemID, _ key: InodeKey?) {
         problems[item] = nil
         // What was brought together for it is not wanted any more.
-        if let left = downloaded.removeValue(forKey: item) { synchronizer.device.discard(left.name) }
+        if let left = downloaded[item], !isWanted(left, item) {
+            downloaded[item] = nil
+            synchronizer.device.discard(left.name)
+        }
         host.endCreating(key, item)
+    }
+
+    /// Something of the item may have been sent, while this is still to be applied.
+    private func isWanted(_ content: DownloadedContent, _ item: ItemID) -> Bool {
+        guard let remote = (try? replica.database.remote(item)) ?? nil, !remote.isDeleted,
+            remote.content.revision == content.revision
+        else { return false }
+        return ((try? replica.database.synced(item)) ?? nil)?.content.revision != content.revision
     }
 
     func noteProblem(_ item: ItemID, at place: LocalPlace?, _ reason: String) {

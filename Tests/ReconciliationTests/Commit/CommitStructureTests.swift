@@ -242,7 +242,16 @@ import UbiquityModel
         let seen = try #require(world.items[file]).attributes
         let less = world.commit(file, .setAttributes(modified: nil, mode: nil, extended: [[1]: much]), former: seen)
         #expect(less.item?.attributes.extended == [[1]: much])
-        #expect(world.edit(file, base: base, "two", edited: 300).item != nil)
+        // No content is refused for that.
+        let (content, manifest) = content(world.fresh(), "three")
+        let own = ItemAttributes(modified: seconds(250), mode: 0o644, extended: [[3]: much])
+        for entry in manifest.entries { world.chunks.insert(entry.chunk) }
+        let edited = world.commit(
+            file,
+            .edit(base: base, content: .file(content), attributes: own, manifest: manifest, edited: seconds(250)),
+            former: former
+        )
+        #expect(edited.item?.content == .file(content) && edited.item?.attributes.extended == [[1]: much])
     }
 
     @Test func `of attributes only what their author changed is set`() throws {
