@@ -308,5 +308,15 @@ extension Story {
             ],
             moreFaults: [.databases, .hardLinks, .lateWords]
         ),
+        // A file was to come back, and its folder first, of which the row had gone already, when the device was stopped: as its row was the cloud's,
+        // the stop was clean, and at the next start no place led to it.
+        Story(
+            seed: 1_200_000_000_086_396,
+            steps: [
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17, 18, 21, 23, 24, 25, 26, 27, 30, 31, 32, 33, 35, 36, 37, 40, 41,
+                43, 44, 45, 48, 49, 50, 52, 60, 61, 62, 63, 64, 67, 68, 69, 70, 71, 72, 73, 77, 78, 79, 80,
+            ],
+            moreFaults: [.claims, .population, .races]
+        ),
     ]
 }

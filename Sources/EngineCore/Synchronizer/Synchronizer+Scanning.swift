@@ -153,8 +153,9 @@ extension Synchronizer {
         }
         let isComplete = try scanned.get()
         _ = hearPrograms()
-        // Their folder was about to come back when the engine ended: no place leads to them.
-        if extent == .everything { handle(.pendingLoaded(try device.syncedOrphans(), isLast: false)) }
+        // Their folder was about to come back when the engine ended: no place leads to them. Nor do they differ from the cloud's, so that a stop
+        // is clean although they wait.
+        handle(.pendingLoaded(try device.syncedOrphans(), isLast: false))
         return isComplete
     }
 
