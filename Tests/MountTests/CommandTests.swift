@@ -212,6 +212,8 @@ extension MountTests {
             try await withSite { site in
                 let a = site.device("a")
                 try a.up()
+                // What the cloud has is known by then.
+                try a.sync()
                 try a.setOffline(true)
                 try a.write("never sent", to: "a.txt")
                 try a.succeed("unmount", a.mountPoint)
