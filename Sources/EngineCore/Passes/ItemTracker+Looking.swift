@@ -266,7 +266,10 @@ extension ItemTracker {
             // this very moment, and of that nothing has been said yet.
             if let place = moves[key] { return try view.observe(place)?.key == key || hasLost(place, key) }
         }
-        return own.map(vanished.contains) ?? false
+        guard let own, vanished.contains(own) else { return false }
+        // What left the name may have been another file: a lookup has made this one there since.
+        guard let key = row.local?.key else { return true }
+        return try view.key(at: own) != key
     }
 
     private func hasLost(_ place: LocalPlace?, _ key: InodeKey) -> Bool {
