@@ -319,5 +319,18 @@ extension Story {
             ],
             moreFaults: [.claims, .population, .races]
         ),
+        // A file left its name, and a lookup made another item's placeholder there: that was taken for deleted.
+        Story(
+            seed: 1_600_000_000_071_753,
+            steps: [1, 3, 4, 6, 7, 10, 14, 15, 16, 18, 26, 27, 28, 29, 31, 33, 38, 41, 43, 50, 52, 55, 56, 57],
+            moreFaults: [.databases, .lateWords, .population, .races]
+        ),
+        // A mode had come to the cloud without an answer, and the item was moved here: its row vouched for the mode of before.
+        Story(
+            seed: 1_700_000_000_047_955,
+            steps: [
+                1, 2, 3, 4, 6, 7, 8, 11, 12, 15, 17, 20, 21, 23, 26, 27, 30, 31, 34, 41, 42, 43, 46, 47,
+            ]
+        ),
     ]
 }

@@ -93,11 +93,24 @@ extension ItemTracker {
                     sends.append(PlannedSend(candidate: candidate, actions: actions))
                 }
             case .apply(let steps):
+                agreeOnEqualAttributes(candidate)
                 candidate.applies = steps.map { .planned($0) }
             }
         }
         noteRulePlaces(pass)
         return (awaitPackages(sends, pass), transfers)
+    }
+
+    /// What both sides have already is agreed on by whatever row a step writes: its evidence vouches for all of the inode. (What was sent may
+    /// have come there without an answer.)
+    private func agreeOnEqualAttributes(_ candidate: Candidate) {
+        guard let local = candidate.local, let remote = candidate.remote, !remote.isDeleted else { return }
+        let (here, there) = (local.attributes, remote.attributes)
+        if here.mode == there.mode { candidate.synced?.attributes.mode = there.mode }
+        if here.modified == there.modified { candidate.synced?.attributes.modified = there.modified }
+        if local.extendedKnown, here.extended == there.extended {
+            candidate.synced?.attributes.extended = there.extended
+        }
     }
 
     func decision(_ candidate: Candidate) -> Decision {
