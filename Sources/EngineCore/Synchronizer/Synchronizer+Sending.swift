@@ -311,11 +311,6 @@ extension Synchronizer {
         for (item, sent) in deletions { unansweredDeletions[item] = sent }
     }
 
-    private func unanswered(_ action: ItemOperation.Action, of item: ItemID) -> OperationID? {
-        guard case .delete(let base, _) = action, let sent = unansweredDeletions[item] else { return nil }
-        return sent.base == base ? sent.operation : nil
-    }
-
     // MARK: Committing
 
     private func commit(_ batch: [Prepared], _ pass: Pass) async throws {

@@ -1,5 +1,5 @@
 import Reconciliation
-package import UbiquityModel
+import UbiquityModel
 
 /// What was sent of links and not answered: see `SentLink`. Files have revisions for that (`Synchronizer.revision`).
 extension Synchronizer {
@@ -40,29 +40,6 @@ extension Synchronizer {
         for row in pass.changes.upserts where tracker.sentLinks[row.id] != nil {
             if try device.synced(row.id)?.content != row.content { forgetSentLink(row.id, pass) }
         }
-    }
-
-    /// From the state database, before the scan.
-    package func load(sentDeletions: [ItemID: SentDeletion]) {
-        unansweredDeletions = sentDeletions
-        tracker.leftItems = Set(sentDeletions.filter { $0.value.isLeaving }.keys)
-    }
-
-    /// What is agreed on anew, or is here after all, can be deleted anew.
-    func forgetDeletions(_ pass: Pass) {
-        guard !unansweredDeletions.isEmpty else { return }
-        for id in pass.changes.removals { forgetDeletion(id, pass) }
-        for row in pass.changes.upserts { forgetDeletion(row.id, pass) }
-        for candidate in pass.all where candidate.verdict == .done {
-            // Here after all, or the cloud has said that it is gone.
-            guard candidate.found != nil || candidate.remote?.isDeleted ?? true else { continue }
-            forgetDeletion(candidate.id, pass)
-        }
-    }
-
-    /// Once that is written down.
-    func forgetDeletion(_ item: ItemID, _ pass: Pass) {
-        if unansweredDeletions[item] != nil { pass.changes.answeredDeletions.append(item) }
     }
 
     func forgetSentLink(_ item: ItemID, _ pass: Pass) {
