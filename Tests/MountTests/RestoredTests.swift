@@ -102,16 +102,21 @@ extension MountTests {
             }
         }
 
+        /// Two devices that went on since the second one's tree was copied to where it is, `.backup`; and what both have now.
+        private func pairWithBackup(_ site: Site) throws -> (Device, Device, tree: String, right: Tree) {
+            let (a, b) = try pair(site)
+            let tree = try b.backingTree()
+            try b.down()
+            try copy(tree, to: tree + ".backup")
+            try b.up()
+            try settle(a, b)
+            try goOn(a, b)
+            return (a, b, tree, try Tree(a.mountPoint))
+        }
+
         @Test func `a tree that is an old one reverts nothing, and what was put there is sent`() async throws {
             try await withSite { site in
-                let (a, b) = try pair(site)
-                let tree = try b.backingTree()
-                try b.down()
-                try copy(tree, to: tree + ".backup")
-                try b.up()
-                try settle(a, b)
-                try goOn(a, b)
-                let right = try Tree(a.mountPoint)
+                let (a, b, tree, right) = try pairWithBackup(site)
                 try b.down()
                 // Over what is there: what was edited since is old again, what was deleted is there.
                 try shell("cd '\(tree).backup' && cp -a big '\(tree)/' && cp -a d/f2 d/f3 d/f6 d/f9 '\(tree)/d/'")
@@ -131,14 +136,7 @@ extension MountTests {
             async throws
         {
             try await withSite { site in
-                let (a, b) = try pair(site)
-                let tree = try b.backingTree()
-                try b.down()
-                try copy(tree, to: tree + ".backup")
-                try b.up()
-                try settle(a, b)
-                try goOn(a, b)
-                let right = try Tree(a.mountPoint)
+                let (a, b, tree, right) = try pairWithBackup(site)
                 try b.setOffline(true)
                 try b.down()
                 try shell("cd '\(tree).backup' && cp -a big '\(tree)/' && cp -a d/f2 d/f6 d/f9 '\(tree)/d/'")
