@@ -35,18 +35,17 @@ extension CloudClient {
         _ bases: [ItemID: KnownManifest]
     ) -> [UInt8]? {
         guard !bases.isEmpty, takesDifferences, frames.count <= CloudLimits.chunksPerCommit else { return nil }
-        let wires = operations.map { operation in
-            bases[operation.item].map { WireOperation(operation, base: $0.content, $0.manifest) }
-                ?? WireOperation(operation)
+        let based = operations.map { operation -> WireOperation? in
+            guard let base = bases[operation.item] else { return nil }
+            let wire = WireOperation(operation, base: base.content, base.manifest)
+            return wire.isBased ? wire : nil
         }
-        let made = zip(operations, wires).reduce(0) { count, pair in
-            guard pair.1.isBased, case .edit(_, _, _, let manifest, _) = pair.0.action else { return count }
+        let made = zip(operations, based).reduce(0) { count, pair in
+            guard pair.1 != nil, case .edit(_, _, _, let manifest, _) = pair.0.action else { return count }
             return count + manifest.entries.count
         }
-        guard made > 0, made <= ManifestDifference.longest,
-            let body = try? WireCommitRequest(wires, frames, head).body, body.count <= CloudLimits.messageBytes
-        else { return nil }
-        return body
+        guard made > 0, made <= ManifestDifference.longest else { return nil }
+        return head.body(operations, based: based, frames, limit: CloudLimits.messageBytes)
     }
 
     /// - Parameter limit: Of one request in bytes.
@@ -58,12 +57,8 @@ extension CloudClient {
         limit: Int
     ) async throws(CloudError) -> CommitAnswer {
         // Of tiny chunks more than one request may have are still few bytes.
-        if frames.count <= CloudLimits.chunksPerCommit {
-            let message = WireCommitRequest(operations.map { WireOperation($0) }, frames, head)
-            // A batch that cannot even be encoded is too long as well.
-            if let body = try? message.body, body.count <= limit {
-                return try await send(body, for: operations.count, to: container, isLarge: !frames.isEmpty)
-            }
+        if frames.count <= CloudLimits.chunksPerCommit, let body = head.body(operations, frames, limit: limit) {
+            return try await send(body, for: operations.count, to: container, isLarge: !frames.isEmpty)
         }
         try await upload(container, frames: frames)
         var parts = CommitParts(client: self, container: container, head: head, limit: limit)
@@ -80,21 +75,9 @@ extension CloudClient {
         var request = CloudRequest(method: .POST, path: CloudRoute.path(container, .commit), body: .message(body))
         // Without chunks it goes with the questions.
         if isLarge { request.pool = .uploads }
-        let answer = try await send(request, WireCommitResponse.self)
-        guard answer.outcomes.count == count else {
-            throw .malformed("\(answer.outcomes.count) outcomes for \(count) operations")
-        }
-        return try decoding { () throws(WireError) in
-            CommitAnswer(
-                // One item that nobody can read does not take the answers of all others with it.
-                outcomes: answer.outcomes.map { wire in
-                    do throws(WireError) { return try OperationOutcome(wire: wire) } catch {
-                        return .invalid(error.description)
-                    }
-                },
-                position: try LogPosition(counter: answer.position, wireHash: [UInt8](answer.hash))
-            )
-        }
+        let answer = try await transport.send(request, token: credentials.token)
+        let reply = try decoding { () throws(WireError) in try CommitReply(body: answer, count: count) }
+        return CommitAnswer(outcomes: reply.outcomes, position: reply.position)
     }
 }
 
@@ -104,6 +87,40 @@ struct CommitHead {
     var clock: Timestamp
     /// What is replaced is kept as no saved version.
     var discardsFormer = false
+
+    /// The request without anything in it.
+    fileprivate func writer(capacity: Int) -> CommitWriter {
+        CommitWriter(deviceClock: clock, discardsFormer: discardsFormer, capacity: capacity)
+    }
+
+    /// The request; `nil` if it is longer than `limit`, also because it is too long to be encoded at all.
+    /// - Parameter based: those of the operations whose manifest is told as a difference, in their places.
+    fileprivate func body(
+        _ operations: [ItemOperation],
+        based: [WireOperation?] = [],
+        _ frames: [ChunkFrame],
+        limit: Int
+    ) -> [UInt8]? {
+        let data = frames.reduce(0) { $0 + $1.data.count }
+        guard data <= limit else { return nil }
+        // About as many bytes as a chunk has besides its data, and the operation on a small file.
+        var request = writer(capacity: min(limit, data + 64 * frames.count + 320 * operations.count))
+        for frame in frames {
+            request.append(chunk: (frame.chunk, frame.length, frame.isCompressed, frame.data))
+        }
+        for (index, operation) in operations.enumerated() {
+            do throws(WireError) {
+                if index < based.count, let wire = based[index] {
+                    try request.append(wire)
+                } else {
+                    try request.append(operation)
+                }
+            } catch { return nil }
+            guard request.count <= limit else { return nil }
+        }
+        let body = request.finish()
+        return body.count <= limit ? body : nil
+    }
 }
 
 /// A batch that is longer than one request may be (large files have long manifests), in several: with the outcomes that one request
@@ -121,7 +138,7 @@ private struct CommitParts {
     /// As of the last request.
     private var position: LogPosition?
     /// The next request.
-    private var pending = [(operation: ItemOperation, wire: WireOperation)]()
+    private var pending = [(operation: ItemOperation, encoded: [UInt8])]()
     private var pendingBytes = Self.overheadBytes
 
     init(client: CloudClient, container: ContainerID, head: CommitHead, limit: Int) {
@@ -132,17 +149,17 @@ private struct CommitParts {
     }
 
     mutating func add(_ operation: ItemOperation) async throws(CloudError) {
-        let wire = WireOperation(operation)
         // `nil`: it cannot even be encoded.
-        let bytes = (try? wire.body).map { $0.count + Self.overheadBytes }
+        let encoded = try? CommitWriter.encoded(operation)
+        let bytes = encoded.map { $0.count + Self.overheadBytes }
         let fits = bytes.map { Self.overheadBytes + $0 <= limit } ?? false
         // Outcomes have the order of the operations: what is settled here comes after what waits.
         let mustSend = !fits || dependencies.isBlocked(operation) || pendingBytes + (bytes ?? 0) > limit
         if mustSend, !pending.isEmpty { try await sendPending() }
         if dependencies.isBlocked(operation) {
             note(.skipped, of: operation)
-        } else if let bytes, fits {
-            pending.append((operation, wire))
+        } else if let encoded, let bytes, fits {
+            pending.append((operation, encoded))
             pendingBytes += bytes
         } else {
             note(
@@ -159,11 +176,9 @@ private struct CommitParts {
     }
 
     private mutating func sendPending() async throws(CloudError) {
-        let body: [UInt8]
-        do throws(WireError) { body = try WireCommitRequest(pending.map(\.wire), [], head).body } catch {
-            throw .rejected(code: FailureCode.tooLarge.rawValue, message: error.description)
-        }
-        let answer = try await client.send(body, for: pending.count, to: container, isLarge: true)
+        var request = head.writer(capacity: pendingBytes)
+        for operation in pending { request.append(encoded: operation.encoded) }
+        let answer = try await client.send(request.finish(), for: pending.count, to: container, isLarge: true)
         position = answer.position
         for (sent, outcome) in zip(pending, answer.outcomes) { note(outcome, of: sent.operation) }
         pending = []
@@ -173,16 +188,5 @@ private struct CommitParts {
     private mutating func note(_ outcome: OperationOutcome, of operation: ItemOperation) {
         dependencies.record(operation.item, outcome)
         outcomes.append(outcome)
-    }
-}
-
-extension WireCommitRequest {
-    fileprivate init(_ operations: [WireOperation], _ frames: [ChunkFrame], _ head: CommitHead) {
-        self.init()
-        format = FormatVersion.cloudProtocol
-        deviceClock = head.clock.nanoseconds
-        discardsFormer = head.discardsFormer
-        chunks = frames.map { WireChunkFrame($0) }
-        self.operations = operations
     }
 }

@@ -77,6 +77,12 @@ func frame(_ byte: UInt8, bytes: Int = 100) throws -> ChunkFrame {
 
 func encoded(_ frame: ChunkFrame) -> [UInt8] { LengthPrefix.encode(bytes(WireChunkFrame(frame))) }
 
+extension WireChunkFrame {
+    init(_ frame: ChunkFrame) {
+        self.init(chunk: frame.chunk, length: frame.length, isCompressed: frame.isCompressed, data: frame.data)
+    }
+}
+
 extension CloudError {
     /// Apart from the words.
     var kind: String { String("\(Mirror(reflecting: self).children.first?.label ?? String(describing: self))") }

@@ -7,7 +7,7 @@ import UbiquityModel
 /// Pages of items are read and written without generated code where that is possible: what comes out must be the same.
 @Suite struct ItemPageTests {
     /// Items of all kinds, with the values at which encodings change.
-    private static func item(_ generator: inout some RandomNumberGenerator) throws -> (RemoteItem, Manifest?) {
+    static func item(_ generator: inout some RandomNumberGenerator) throws -> (RemoteItem, Manifest?) {
         func pick<Element>(_ elements: [Element]) -> Element {
             // None of the lists is empty.
             elements.randomElement(using: &generator) ?? elements[0]

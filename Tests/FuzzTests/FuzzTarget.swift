@@ -32,7 +32,7 @@ struct FuzzTarget: Sendable {
         return try await mutation.input(&arbitrary, sample: sample)
     }
 
-    static let all = wire + frames + text + database + files + control
+    static let all = wire + commits + frames + text + database + files + control
 }
 
 /// A promise that a decoder broke.

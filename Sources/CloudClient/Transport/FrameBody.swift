@@ -37,12 +37,6 @@ struct FrameBody: Sequence, IteratorProtocol, Sendable {
     }
 }
 
-extension WireChunkFrame {
-    init(_ frame: ChunkFrame) {
-        self.init(chunk: frame.chunk, length: frame.length, isCompressed: frame.isCompressed, data: frame.data)
-    }
-}
-
 extension ChunkFrame {
     init(body: [UInt8]) throws(WireError) {
         let (chunk, length, isCompressed, data) = try WireChunkFrame.parts(of: body)

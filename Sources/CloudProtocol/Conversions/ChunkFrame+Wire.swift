@@ -45,7 +45,10 @@ extension WireChunkFrame {
     }
 
     /// `decoded()` of the message with these bytes.
-    package static func parts(of body: [UInt8]) throws(WireError) -> Parts {
+    package static func parts(of body: [UInt8]) throws(WireError) -> Parts { try parts(of: body[...]) }
+
+    /// The same of a message that stands in another one.
+    package static func parts(of body: ArraySlice<UInt8>) throws(WireError) -> Parts {
         // The data stays where it has arrived.
         let plain = body.withUnsafeBytes { bytes -> Parts? in
             var reader = WireReader(bytes)
@@ -54,8 +57,10 @@ extension WireChunkFrame {
             var isCompressed: UInt64 = 0
             var data: Range<Int>?
             while !reader.isAtEnd {
-                switch reader.varint() {
-                case Tag.chunk: chunk = reader.field().flatMap { ChunkID(bytes: $0) }
+                switch reader.tag() {
+                case Tag.chunk:
+                    guard let value = reader.field().flatMap({ ChunkID(bytes: $0) }) else { return nil }
+                    chunk = value
                 case Tag.length:
                     guard let value = reader.varint() else { return nil }
                     length = value
@@ -63,10 +68,9 @@ extension WireChunkFrame {
                     guard let value = reader.varint() else { return nil }
                     isCompressed = value
                 case Tag.data:
-                    guard let value = reader.field(), let start = value.baseAddress, let base = bytes.baseAddress else {
-                        return nil
-                    }
-                    data = start - base..<start - base + value.count
+                    guard let value = reader.field() else { return nil }
+                    let end = body.startIndex + reader.offset
+                    data = end - value.count..<end
                 default: return nil
                 }
             }
@@ -74,20 +78,38 @@ extension WireChunkFrame {
             return (chunk, length, isCompressed != 0, body[data])
         }
         // What is not as expected goes the general way, which says why.
-        guard let plain else { return try WireChunkFrame(body: body).decoded() }
+        guard let plain else { return try WireChunkFrame(body: Array(body)).decoded() }
         return try checked(plain.chunk, plain.length, plain.isCompressed, plain.data)
     }
 
     /// What comes before the data in the message, with the message's length before it as `LengthPrefix` has it.
     package static func head(chunk: ChunkID, length: UInt32, isCompressed: Bool, dataCount: Int) -> [UInt8] {
+        let head = bareHead(chunk, length, isCompressed, dataCount)
+        return LengthPrefix.prefix(length: head.count + dataCount) + head
+    }
+
+    /// The length of the message as a varint, and its bytes.
+    static func append(_ frame: Parts, to bytes: inout [UInt8]) {
+        let head = bareHead(frame.chunk, frame.length, frame.isCompressed, frame.data.count)
+        bytes.appendVarint(UInt64(head.count + frame.data.count))
+        bytes += head
+        bytes += frame.data
+    }
+
+    private static func bareHead(_ chunk: ChunkID, _ length: UInt32, _ isCompressed: Bool, _ dataCount: Int) -> [UInt8]
+    {
         var head: [UInt8] = []
+        // What it has at the most.
+        head.reserveCapacity(48)
         head.appendVarint(Tag.chunk)
         head.append(32)
         chunk.withBytes { head.append(contentsOf: $0) }
         head.appendField(Tag.length, UInt64(length))
         head.appendField(Tag.compressed, isCompressed ? 1 : 0)
-        head.appendVarint(Tag.data)
-        head.appendVarint(UInt64(dataCount))
-        return LengthPrefix.prefix(length: head.count + dataCount) + head
+        if dataCount > 0 {
+            head.appendVarint(Tag.data)
+            head.appendVarint(UInt64(dataCount))
+        }
+        return head
     }
 }

@@ -4,7 +4,8 @@ package import UbiquityModel
 /// The message `CommitRequest`, as the server reads it: operation by operation.
 ///
 /// As objects of generated code, empty operations and attributes take a hundred times the bytes that they have on the wire. Here there is
-/// one operation at a time in that form, and not a long one: a body of 32 MiB is never more than a few times that in memory.
+/// one operation at a time in that form, if it is not a plain one, and not a long one: a body of 32 MiB is never more than a few times that
+/// in memory. The data of its chunks stays in it.
 package struct CommitBody {
     package enum Entry: Hashable, Sendable {
         case operation(ItemOperation)
@@ -51,11 +52,14 @@ package struct CommitBody {
         guard parts.chunks.count <= CloudLimits.chunksPerCommit else {
             throw .tooMany("chunks in one commit", parts.chunks.count, limit: CloudLimits.chunksPerCommit)
         }
-        chunks = try parts.chunks.map { (range) throws(WireError) in try WireChunkFrame.parts(of: Array(body[range])) }
+        chunks = try parts.chunks.map { (range) throws(WireError) in try WireChunkFrame.parts(of: body[range]) }
         entries = try parts.operations.map { (range) throws(WireError) in try Self.entry(body[range]) }
     }
 
     private static func entry(_ bytes: ArraySlice<UInt8>) throws(WireError) -> Entry {
+        // What is plain is never long, but for its manifest.
+        let plain = bytes.withUnsafeBytes { PlainOperation.decode($0) }
+        if let plain { return .operation(plain) }
         let length = bytes.count - bytes.withUnsafeBytes { manifestLength($0) }
         guard length <= longestOperation else {
             // By itself, as all else that an operation must not be: the others of its commit have nothing to do with it.
@@ -118,7 +122,7 @@ package struct CommitBody {
             var reader = WireReader(body)
             while !reader.isAtEnd {
                 let start = reader.offset
-                guard let tag = reader.varint() else { return nil }
+                guard let tag = reader.tag() else { return nil }
                 switch tag {
                 case Tag.chunks, Tag.operations:
                     guard let part = reader.field() else { return nil }

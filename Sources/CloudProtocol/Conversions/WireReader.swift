@@ -9,6 +9,13 @@ struct WireReader {
 
     var isAtEnd: Bool { offset == bytes.count }
 
+    /// The number and the kind of the next field. Five bytes at the most, as generated code has it: a longer form of the same is refused.
+    mutating func tag() -> UInt64? {
+        let start = offset
+        guard let tag = varint(), offset - start <= 5, tag <= UInt64(UInt32.max), tag >> 3 != 0 else { return nil }
+        return tag
+    }
+
     mutating func varint() -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0
@@ -50,6 +57,29 @@ struct WireReader {
     }
 }
 
+/// Where the fields with one tag stand in a message that has many of them.
+struct WireList {
+    private(set) var ranges: [Range<Int>] = []
+    /// The message without them.
+    private(set) var others: [UInt8] = []
+
+    /// `nil` for what is no message, and for groups, which nobody writes.
+    init?(_ body: UnsafeRawBufferPointer, tag listed: UInt64) {
+        var reader = WireReader(body)
+        while !reader.isAtEnd {
+            let start = reader.offset
+            guard let tag = reader.tag() else { return nil }
+            if tag == listed {
+                guard let field = reader.field() else { return nil }
+                ranges.append(reader.offset - field.count..<reader.offset)
+            } else {
+                guard reader.skip(tag) else { return nil }
+                others.append(contentsOf: body[start..<reader.offset])
+            }
+        }
+    }
+}
+
 extension [UInt8] {
     mutating func appendVarint(_ value: UInt64) {
         var value = value
@@ -70,5 +100,29 @@ extension [UInt8] {
         guard value != 0 else { return }
         appendVarint(tag)
         Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+    }
+    /// The length comes before a message, and mostly has one or two bytes: room for two is left, and closed up if one is enough.
+    /// - Returns: what `closeMessage` asks for.
+    mutating func openMessage() -> Int {
+        append(0)
+        append(0)
+        return count - 2
+    }
+
+    /// Writes the length of what was appended since `openMessage` into the two bytes at `start`. What needs more has a long manifest, or
+    /// an absurd author: that is moved once more.
+    mutating func closeMessage(_ start: Int) {
+        let length = count - start - 2
+        if length < 0x80 {
+            self[start] = UInt8(length)
+            remove(at: start + 1)
+        } else if length < 0x4000 {
+            self[start] = UInt8(truncatingIfNeeded: length) | 0x80
+            self[start + 1] = UInt8(length >> 7)
+        } else {
+            var longer: [UInt8] = []
+            longer.appendVarint(UInt64(length))
+            replaceSubrange(start..<start + 2, with: longer)
+        }
     }
 }

@@ -1,7 +1,6 @@
 internal import CatalogModel
 internal import Chunking
 internal import CloudProtocol
-internal import FoundationEssentials
 internal import Hummingbird
 internal import HummingbirdCore
 internal import Reconciliation
@@ -32,11 +31,7 @@ extension CloudService {
             scope
         )
         if answer.isChanged { hub.announce(container: answer.container) }
-        var response = WireCommitResponse()
-        response.outcomes = answer.outcomes.map { WireOutcome($0) }
-        response.position = answer.position.counter
-        response.hash = Data(answer.position.hash)
-        return try .message(response)
+        return .encoded(try CommitReply.body(answer.outcomes, position: answer.position))
     }
 
     /// The manifests that came as differences, made whole. Together they are never longer than those of a commit that has them whole.
