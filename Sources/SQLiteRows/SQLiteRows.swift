@@ -33,6 +33,9 @@ package struct SQLRow {
 
     package func isNull(_ index: Int) -> Bool { sqlite3_column_type(statement, Int32(index)) == SQLITE_NULL }
 
+    /// For tables that are not STRICT.
+    package func isInteger(_ index: Int) -> Bool { sqlite3_column_type(statement, Int32(index)) == SQLITE_INTEGER }
+
     /// As the statement calls it.
     package func nameOfColumn(_ index: Int) -> String {
         sqlite3_column_name(statement, Int32(index)).map { String(cString: $0) } ?? "\(index)"
@@ -144,7 +147,18 @@ package struct PreparedStatement {
         return result
     }
 
-    private func step(_ bind: (inout ValueBinder) -> Void, _ body: (SQLRow) -> Bool) throws {
+    /// Whether there is any row.
+    package func hasRow(_ bind: (inout ValueBinder) -> Void) throws -> Bool {
+        var result = false
+        try step(bind) { _ in
+            result = true
+            return false
+        }
+        return result
+    }
+
+    /// Steps until the end, or until `body` wants no more rows. `body` must not run the same statement.
+    package func step(_ bind: (inout ValueBinder) -> Void, _ body: (SQLRow) throws -> Bool) throws {
         try withExtendedLifetime(statement) {
             try withUnsafeTemporaryAllocation(byteCount: ValueBinder.room, alignment: 1) { room in
                 var binder = ValueBinder(statement: statement.sqliteStatement, room: room)
@@ -157,7 +171,7 @@ package struct PreparedStatement {
                 try database.check(binder.code)
                 while true {
                     switch sqlite3_step(statement.sqliteStatement) {
-                    case SQLITE_ROW: if !body(SQLRow(statement: statement.sqliteStatement)) { return }
+                    case SQLITE_ROW: if try !body(SQLRow(statement: statement.sqliteStatement)) { return }
                     case SQLITE_DONE: return
                     case let code: try database.check(code)
                     }

@@ -1,3 +1,5 @@
+import CatalogModel
+import CatalogStore
 import CloudClient
 import CloudProtocol
 import CloudServer
@@ -101,6 +103,37 @@ import UbiquityModel
             _ = try await client.commit(.documents, operations: [operation], frames: [], clock: noClock)
             #expect(try await ownFeed.next()?.items.map(\.id) == [operation.item])
             await phone.shutdown()
+        }
+    }
+
+    @Test func `devices that wait for the same are told the same, as long as they may see it`() async throws {
+        try await withServer { server, client, _ in
+            let (phone, tablet) = (try await server.join("phone"), try await server.join("tablet"))
+            let (own, others) = (Feed(client), [Feed(phone), Feed(tablet)])
+            for feed in [own] + others { _ = try await feed.next() }
+            // More than a look takes, so that one device reads it for all.
+            func commit(_ name: String) async throws -> [ItemID] {
+                let operations = try (0..<100).map { try folder("\(name) \($0)") }
+                _ = try await client.commit(.documents, operations: operations, frames: [], clock: noClock)
+                return operations.map(\.item)
+            }
+            for number in 0..<5 {
+                let items = try await commit("f\(number)")
+                for feed in [own] + others { #expect(try await feed.next()?.items.map(\.id) == items) }
+            }
+            // By another process, so that only the catalogue knows.
+            let catalog = try SQLiteCatalog(path: server.data + "/catalog.sqlite")
+            let token = TokenHash(token: client.credentials.token)
+            _ = try await catalog.revoke("phone", by: token, now: Timestamp(nanoseconds: 1))
+            try catalog.close()
+            let items = try await commit("g")
+            for feed in [own, others[1]] { #expect(try await feed.next()?.items.map(\.id) == items) }
+            let end = await refusal {
+                _ = try await within(.seconds(20), "the feed ends") { try await others[0].next() }
+            }
+            #expect(end != nil)
+            await phone.shutdown()
+            await tablet.shutdown()
         }
     }
 

@@ -1,5 +1,4 @@
 internal import CatalogModel
-internal import FoundationEssentials
 internal import GRDB
 internal import Reconciliation
 internal import SQLiteRows
@@ -55,58 +54,85 @@ enum ItemRows {
         }
     }
 
-    /// Writes the item over its former row, or as a new one.
-    static func put(
+    /// Writes an item over its former row, every column of it, or as a new one. Its values are bound by `bind`.
+    static let upsert = """
+        INSERT INTO items (container, id, position, deleted, deleted_by, parent, name, kind, announced, revision, content, size, target,
+            modified, mode, extended, author, edited, conflicts, folded)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (container, id) DO UPDATE SET
+            position = excluded.position, deleted = excluded.deleted, deleted_by = excluded.deleted_by,
+            parent = excluded.parent, name = excluded.name, kind = excluded.kind, announced = excluded.announced,
+            revision = excluded.revision, content = excluded.content, size = excluded.size, target = excluded.target,
+            modified = excluded.modified, mode = excluded.mode, extended = excluded.extended,
+            author = excluded.author, edited = excluded.edited, conflicts = excluded.conflicts,
+            folded = excluded.folded
+        """
+
+    /// - Parameter deleted: when and by whom, of an item that is.
+    /// - Parameter folding: the container is case-insensitive.
+    static func bind(
         _ item: RemoteItem,
         container: Int64,
-        exists: Bool,
         deleted: (at: Timestamp, by: String)?,
         folding: Bool,
-        _ db: Database
-    ) throws {
-        var revision = SQLValue.null
-        var content = SQLValue.null
-        var target = SQLValue.null
-        switch item.content {
-        case .folder: break
-        case .symlink(let bytes): target = .blob(bytes)
-        case .file(let file):
-            revision = .identifier(file.revision)
-            content = file.content.map { .blob($0.bytes) } ?? .null
+        _ row: inout ValueBinder
+    ) {
+        row.append(container)
+        row.append(item.id)
+        row.append(Int64(bitPattern: item.position))
+        if let deleted {
+            row.append(deleted.at.nanoseconds)
+            row.append(text: deleted.by)
+        } else {
+            row.appendNull()
+            row.appendNull()
         }
-        let values: [SQLValue] = [
-            .integer(Int64(bitPattern: item.position)), deleted.map { .integer($0.at.nanoseconds) } ?? .null,
-            deleted.map { .text($0.by) } ?? .null, .identifier(item.place.parent), .blob(item.place.name.bytes),
-            .integer(Int64(item.content.kind.rawValue)), .integer(item.isAnnounced ? 1 : 0), revision, content,
-            .integer(item.content.size), target, .integer(item.attributes.modified.nanoseconds),
-            .integer(Int64(item.attributes.mode)),
-            ExtendedAttributesBlob.encode(item.attributes.extended).map { .blob($0) } ?? .null, .text(item.author),
-            .integer(item.edited.nanoseconds), .integer(item.isDeleted ? 0 : Int64(item.conflicts.count)),
-            folding ? .blob(item.place.name.folded.bytes) : .null,
-            .integer(container), .identifier(item.id),
-        ]
-        try db.run(exists ? updateSQL : insertSQL, values)
+        row.append(item.place.parent)
+        row.append(item.place.name.bytes)
+        row.append(Int64(item.content.kind.rawValue))
+        row.append(item.isAnnounced ? 1 : 0)
+        bind(item.content, &row)
+        row.append(item.attributes.modified.nanoseconds)
+        row.append(Int64(item.attributes.mode))
+        if let extended = ExtendedAttributesBlob.encode(item.attributes.extended) {
+            row.append(extended)
+        } else {
+            row.appendNull()
+        }
+        row.append(text: item.author)
+        row.append(item.edited.nanoseconds)
+        row.append(item.isDeleted ? 0 : Int64(item.conflicts.count))
+        if folding { row.append(item.place.name.folded.bytes) } else { row.appendNull() }
     }
 
-    private static let insertSQL = """
-        INSERT INTO items (position, deleted, deleted_by, parent, name, kind, announced, revision, content, size, target, modified,
-            mode, extended, author, edited, conflicts, folded, container, id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """
-    private static let updateSQL = """
-        UPDATE items SET position = ?, deleted = ?, deleted_by = ?, parent = ?, name = ?, kind = ?, announced = ?, revision = ?,
-            content = ?, size = ?, target = ?, modified = ?, mode = ?, extended = ?, author = ?, edited = ?, conflicts = ?,
-            folded = ?
-        WHERE container = ? AND id = ?
-        """
+    /// Revision, content, size and target.
+    private static func bind(_ content: ItemContent, _ row: inout ValueBinder) {
+        switch content {
+        case .folder:
+            row.appendNull()
+            row.appendNull()
+            row.append(content.size)
+            row.appendNull()
+        case .symlink(let target):
+            row.appendNull()
+            row.appendNull()
+            row.append(content.size)
+            row.append(target)
+        case .file(let file):
+            row.append(file.revision)
+            if let content = file.content { row.append(content) } else { row.appendNull() }
+            row.append(content.size)
+            row.appendNull()
+        }
+    }
 
     static let revisionColumns =
         "id, kind, content, size, edited, modified, device, name, item, base, resolved, unwanted"
     /// In the place of a kind: the content is kept no longer.
     static let discardedKind: Int64 = 3
 
-    static func revision(_ row: Row) throws -> StoredRevision {
-        let stored: Int64 = try row.value(1)
+    static func revision(_ row: SQLRow) throws -> StoredRevision {
+        let stored = try row.number(1)
         let isDiscarded = stored == discardedKind
         guard let kind = isDiscarded ? .saved : UInt8(exactly: stored).flatMap(ItemVersion.Kind.init) else {
             throw row.damaged(1)
@@ -115,32 +141,62 @@ enum ItemRows {
             revision: try row.identifier(0),
             kind: kind,
             content: try row.digest(2),
-            size: try row.value(3),
-            edited: try row.time(4),
-            modified: try row.time(5),
-            device: try row.value(6),
+            size: try row.number(3),
+            edited: Timestamp(nanoseconds: try row.number(4)),
+            modified: Timestamp(nanoseconds: try row.number(5)),
+            device: row.text(6),
             name: try row.name(7)
         )
         return StoredRevision(
             item: try row.identifier(8),
             version: version,
             base: try row.optionalIdentifier(9),
-            isResolved: try row.value(10) != 0,
-            isUnwanted: try row.value(11) != 0,
+            isResolved: try row.number(10) != 0,
+            isUnwanted: try row.number(11) != 0,
             isDiscarded: isDiscarded
         )
     }
 
+    /// Writes a revision over its former row, if that is one of the same item, or as a new one.
+    static let upsertRevision = """
+        INSERT INTO revisions
+            (container, id, item, kind, base, content, size, edited, modified, device, name, since, resolved, unwanted)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (container, id) DO UPDATE SET
+            kind = excluded.kind, base = excluded.base, content = excluded.content, size = excluded.size,
+            edited = excluded.edited, modified = excluded.modified, device = excluded.device, name = excluded.name,
+            since = excluded.since, resolved = excluded.resolved, unwanted = excluded.unwanted
+            WHERE item = excluded.item
+        """
+
+    /// - Parameter since: when it became what it is.
+    static func bind(_ revision: StoredRevision, container: Int64, since: Timestamp, _ row: inout ValueBinder) {
+        let version = revision.version
+        row.append(container)
+        row.append(version.revision)
+        row.append(revision.item)
+        row.append(revision.isDiscarded ? discardedKind : Int64(version.kind.rawValue))
+        if let base = revision.base { row.append(base) } else { row.appendNull() }
+        row.append(version.content)
+        row.append(version.size)
+        row.append(version.edited.nanoseconds)
+        row.append(version.modified.nanoseconds)
+        row.append(text: version.device)
+        row.append(version.name.bytes)
+        row.append(since.nanoseconds)
+        row.append(revision.isResolved ? 1 : 0)
+        row.append(revision.isUnwanted ? 1 : 0)
+    }
+
     /// Unresolved conflict versions, oldest first.
     static func conflicts(of item: ItemID, container: Int64, _ db: Database) throws -> [ItemVersion] {
-        var versions = [ItemVersion]()
-        let sql = """
-            SELECT \(revisionColumns) FROM \(revisionsOfItem)
-            WHERE container = ? AND item = ? AND kind = 1 ORDER BY edited, id
-            """
-        try db.each(sql, [container, item.blob]) { row in versions.append(try revision(row).version) }
-        return versions
+        try db.rows(conflictsSQL, [.integer(container), .identifier(item)]) { try revision($0).version }
     }
+
+    private static let conflictsSQL = """
+        SELECT \(revisionColumns) FROM \(revisionsOfItem)
+        WHERE container = ? AND item = ? AND kind = 1 ORDER BY edited, id
+        """
 }
 
 /// Extended attributes in one value: name and value by turns, each with its length in four bytes. `nil` for none.

@@ -25,6 +25,21 @@ extension Database {
     }
 }
 
+extension PreparedStatement {
+    /// The first row. It stands here, not beside `step`: no special version is made of what is generic in another target.
+    func row<Element>(
+        _ bind: (inout ValueBinder) -> Void,
+        decode: (SQLRow) throws -> Element
+    ) throws -> Element? {
+        var result: Element?
+        try step(bind) { row in
+            result = try decode(row)
+            return false
+        }
+        return result
+    }
+}
+
 extension Identifier {
     var blob: Data { Data(bytes) }
 }
@@ -103,6 +118,17 @@ extension SQLRow {
         return value
     }
 
+    /// `nil` for NULL.
+    func optionalIdentifier<Kind>(_ column: Int) throws -> Identifier<Kind>? {
+        guard !isNull(column) else { return nil }
+        return try identifier(column)
+    }
+
+    func digest<Kind>(_ column: Int) throws -> Digest<Kind> {
+        guard let value = try optionalDigest(column) as Digest<Kind>? else { throw damaged(column) }
+        return value
+    }
+
     func optionalDigest<Kind>(_ column: Int) throws -> Digest<Kind>? {
         guard let bytes = bytes(column) else { return nil }
         guard let value = Digest<Kind>(bytes: bytes) else { throw damaged(column) }
@@ -115,6 +141,12 @@ extension SQLRow {
     }
 
     func time(_ column: Int) -> Timestamp { Timestamp(nanoseconds: integer(column)) }
+
+    /// Where 0, as which anything else is read, would be taken for something.
+    func number(_ column: Int) throws -> Int64 {
+        guard isInteger(column) else { throw damaged(column) }
+        return integer(column)
+    }
 
     func exactly<Value: FixedWidthInteger>(_ column: Int) throws -> Value {
         guard let value = Value(exactly: integer(column)) else { throw damaged(column) }

@@ -9,11 +9,12 @@ extension SQLiteCatalog {
         let hasPack = hasPack
         return try await read { db in
             let (access, container) = try db.authorizeWriting(scope)
+            let lookup = try ChunkLookup(db, container: container.number)
             var unknown = Set<ChunkID>()
             var waning = Set<ChunkID>()
             var bytes: Int64 = 0
             for chunk in chunks where !unknown.contains(chunk.chunk) {
-                let known = try db.chunk(chunk.chunk, container: container.number)
+                let known = try lookup(chunk.chunk)
                 if let known, hasPack(known.pack, known.end) {
                     if try db.offered(chunk.chunk, container: container.number) != nil { waning.insert(chunk.chunk) }
                     continue
@@ -46,7 +47,7 @@ extension SQLiteCatalog {
                 throw CatalogError.quotaExceeded
             }
             let waning = try renewed.filter { try db.offered($0, container: number) != nil }
-            try db.offer(added + waning, container: number, now: time)
+            try db.offer(added.chunks + waning, container: number, now: time)
         }
     }
 
@@ -54,10 +55,13 @@ extension SQLiteCatalog {
         let hasPack = hasPack
         return try await read { db in
             let container = try db.authorize(scope).container.number
+            let lookup = try ChunkLookup(db, container: container)
             var result = [Int]()
             for (index, chunk) in chunks.enumerated() {
-                let isOffered = try db.offered(chunk, container: container).map { $0 > now } ?? true
-                if try !isOffered || !db.hasChunk(chunk, container: container, hasPack) { result.append(index) }
+                let isHere = try lookup(chunk).map { hasPack($0.pack, $0.end) } ?? false
+                // Mostly it is not, and nothing more is to be looked up.
+                let remains = try isHere && (db.offered(chunk, container: container).map { $0 > now } ?? true)
+                if !remains { result.append(index) }
             }
             return result
         }
@@ -66,7 +70,8 @@ extension SQLiteCatalog {
     package func chunks(_ chunks: [ChunkID], _ scope: Scope) async throws(CatalogError) -> [ChunkRecord?] {
         try await read { db in
             let container = try db.authorize(scope).container.number
-            return try chunks.map { chunk in try db.chunk(chunk, container: container) }
+            let lookup = try ChunkLookup(db, container: container)
+            return try chunks.map { try lookup($0) }
         }
     }
 }
@@ -83,25 +88,50 @@ extension ChunkRecord {
             recordLength: try row.exactly(4)
         )
     }
+
+    /// The values of a row: container, id, length, compressed, pack, start, record.
+    fileprivate func bind(container: Int64, _ row: inout ValueBinder) {
+        row.append(container)
+        row.append(chunk)
+        row.append(Int64(length))
+        row.append(isCompressed ? 1 : 0)
+        row.append(Int64(bitPattern: pack))
+        row.append(Int64(bitPattern: offset))
+        row.append(Int64(recordLength))
+    }
+}
+
+/// Where chunks lie, one after the other; `nil` for unknown ones. Not to be kept longer than the transaction.
+struct ChunkLookup {
+    private let statement: PreparedStatement
+    private let container: Int64
+
+    init(_ db: Database, container: Int64) throws {
+        statement = try db.prepared(
+            "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?"
+        )
+        self.container = container
+    }
+
+    func callAsFunction(_ chunk: ChunkID) throws -> ChunkRecord? {
+        try statement.row {
+            $0.append(container)
+            $0.append(chunk)
+        } decode: {
+            try ChunkRecord(chunk, $0)
+        }
+    }
+}
+
+/// Chunks that were new to a container.
+struct AddedChunks {
+    /// In the order in which they came.
+    var chunks: [ChunkID] = []
+    /// Their rows, but for those that were written over since.
+    var records: [ChunkID: ChunkRecord] = [:]
 }
 
 extension Database {
-    /// Whether it can be had.
-    fileprivate func hasChunk(
-        _ chunk: ChunkID,
-        container: Int64,
-        _ hasPack: @Sendable (UInt64, UInt64) -> Bool
-    ) throws -> Bool {
-        try self.chunk(chunk, container: container).map { hasPack($0.pack, $0.end) } ?? false
-    }
-
-    func chunk(_ chunk: ChunkID, container: Int64) throws -> ChunkRecord? {
-        try row(
-            "SELECT length, compressed, pack, start, record FROM chunks WHERE container = ? AND id = ?",
-            [.integer(container), .blob(chunk.bytes)]
-        ) { try ChunkRecord(chunk, $0) }
-    }
-
     /// Whether there is a row of it, wherever that leads to.
     func isListed(_ chunk: ChunkID, container: Int64) throws -> Bool {
         try exists(
@@ -120,12 +150,15 @@ extension Database {
 
     /// Nothing refers to them, yet: they are offered for a while.
     func offer(_ chunks: [ChunkID], container: Int64, now: Timestamp) throws {
+        guard !chunks.isEmpty else { return }
         let offered = now.after(ChunkCollection.uploadLifetime).nanoseconds
+        let put = try prepared("INSERT OR REPLACE INTO candidates (container, id, offered) VALUES (?, ?, ?)")
         for chunk in chunks {
-            try run(
-                "INSERT OR REPLACE INTO candidates (container, id, offered) VALUES (?, ?, ?)",
-                [.integer(container), .blob(chunk.bytes), .integer(offered)]
-            )
+            try put.run {
+                $0.append(container)
+                $0.append(chunk)
+                $0.append(offered)
+            }
         }
     }
 
@@ -136,46 +169,44 @@ extension Database {
         container: Int64,
         account: Int64,
         hasPack: @Sendable (UInt64, UInt64) -> Bool
-    ) throws -> [ChunkID]? {
-        guard !chunks.isEmpty else { return [] }
-        var added: [ChunkID]? = []
-        var thinned = Set<Int64>()
+    ) throws -> AddedChunks? {
+        guard !chunks.isEmpty else { return AddedChunks() }
+        var added = AddedChunks()
+        var isOverQuota = false
         try inSavepoint {
             var bytes: Int64 = 0
-            let sql = """
+            var thinned = Set<Int64>()
+            let lookup = try ChunkLookup(self, container: container)
+            let insert = try prepared(
+                """
                 INSERT INTO chunks (container, id, length, compressed, pack, start, record) VALUES (?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT DO NOTHING
                 """
+            )
             for chunk in chunks {
-                try run(
-                    sql,
-                    [
-                        .integer(container), .blob(chunk.chunk.bytes), .integer(Int64(chunk.length)),
-                        .integer(chunk.isCompressed ? 1 : 0), .integer(Int64(bitPattern: chunk.pack)),
-                        .integer(Int64(bitPattern: chunk.offset)), .integer(Int64(chunk.recordLength)),
-                    ]
-                )
+                try insert.run { chunk.bind(container: container, &$0) }
                 if changesCount > 0 {
                     bytes += Int64(chunk.length)
-                    added?.append(chunk.chunk)
-                } else if let known = try self.chunk(chunk.chunk, container: container),
-                    hasPack(known.pack, known.end)
-                {
+                    added.chunks.append(chunk.chunk)
+                    added.records[chunk.chunk] = chunk
+                } else if let known = try lookup(chunk.chunk), hasPack(known.pack, known.end) {
                     // Two devices have sent it at the same time.
                     if known != chunk { thinned.insert(Int64(bitPattern: chunk.pack)) }
                 } else {
                     try moveLost(chunk, container: container)
+                    // It may have come twice, and be new.
+                    added.records[chunk.chunk] = nil
                 }
             }
             try noteThinned(thinned)
             if bytes > 0, let room = try room(account: account), bytes > room {
-                added = nil
+                isOverQuota = true
                 return .rollback
             }
             try run("UPDATE containers SET bytes = bytes + ? WHERE number = ?", [bytes, container])
             return .commit
         }
-        return added
+        return isOverQuota ? nil : added
     }
 
     /// The length of a chunk goes with its id: what counts towards the quota stays the same.

@@ -28,11 +28,13 @@ extension SQLiteCatalog {
                 container: container.number,
                 isCaseInsensitive: container.info.isCaseInsensitive,
                 time: time,
+                added: added?.records ?? [:],
                 hasPack: hasPack
             )
             let outcomes = try request.entries.map { try batch.perform($0, in: &store) }
             let named = store.named
-            try db.offer((added ?? []).filter { !named.contains($0) }, container: container.number, now: time)
+            let unnamed = (added?.chunks ?? []).filter { !named.contains($0) }
+            try db.offer(unnamed, container: container.number, now: time)
             // The first commit after a session also tells that its nonce has arrived.
             try db.forgetFormerNonce(of: access.device)
             let position = head.following(batch.log)

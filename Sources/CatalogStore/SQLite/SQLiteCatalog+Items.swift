@@ -72,14 +72,12 @@ extension SQLiteCatalog {
             guard try db.exists("SELECT 1 FROM items WHERE container = ? AND id = ?", [container, item.blob]) else {
                 throw CatalogError.noSuchItem(item)
             }
-            var result = [ItemVersion]()
             let sql = """
                 SELECT \(ItemRows.revisionColumns) FROM \(ItemRows.revisionsOfItem)
                 WHERE container = ? AND item = ? AND kind <> \(ItemRows.discardedKind) AND NOT (kind = 2 AND unwanted)
                 ORDER BY kind, edited DESC, id LIMIT \(ItemVersion.listed)
                 """
-            try db.each(sql, [container, item.blob]) { row in result.append(try ItemRows.revision(row).version) }
-            return result
+            return try db.rows(sql, [.integer(container), .identifier(item)]) { try ItemRows.revision($0).version }
         }
     }
 
@@ -266,9 +264,10 @@ extension Database {
         _ hasPack: @Sendable (UInt64, UInt64) -> Bool
     ) throws -> Wholeness {
         guard let manifest = try manifest(of: content, container: container) else { return .unknown }
+        let lookup = try ChunkLookup(self, container: container)
         var packs: [UInt64: UInt64] = [:]
         for entry in manifest.entries {
-            guard let record = try chunk(entry.chunk, container: container), hasPack(record.pack, record.end) else {
+            guard let record = try lookup(entry.chunk), hasPack(record.pack, record.end) else {
                 return .unknown
             }
             packs[record.pack] = max(packs[record.pack] ?? 0, record.end)

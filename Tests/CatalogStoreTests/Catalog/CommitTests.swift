@@ -241,6 +241,93 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
+    func `a folder that goes and comes back within a commit takes nothing in between`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let outer = try folder("outer")
+        let (inner, early, late) = (
+            try folder("inner", in: outer.item), try folder("early", in: outer.item), try folder("late", in: outer.item)
+        )
+        func operation(_ action: ItemOperation.Action) -> ItemOperation {
+            ItemOperation(id: .random(), item: outer.item, action: action)
+        }
+        let outcomes = try await test.commit([
+            outer, inner, move(inner.item, try Name("inner")), operation(.delete(base: nil)), early,
+            operation(.undelete), late,
+        ]).outcomes
+        #expect(outcomes.map { $0.item != nil } == [true, true, true, true, false, true, true])
+        #expect(outcomes[4] == .parentMissing)
+        #expect(try await test.listing().map(\.id) == [inner.item, outer.item, late.item])
+        #expect(try await test.catalog.deleted(test.scope, since: time(0), after: nil, limit: 9).items.isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `changes of an item within a commit build on each other, and are all listed`(
+        backend: Backend
+    ) async throws {
+        let test = try await TestCatalog(backend)
+        let (outer, link) = (try folder("outer"), TestFile("x"))
+        let inner = try folder("inner", in: outer.item)
+        func set(_ item: ItemID, mode: UInt16? = nil, modified: Int64? = nil) -> ItemOperation {
+            let modified = modified.map { time($0) }
+            return ItemOperation(
+                id: .random(),
+                item: item,
+                action: .setAttributes(modified: modified, mode: mode, extended: nil)
+            )
+        }
+        let edit = ItemOperation.Action.edit(
+            base: link.revision,
+            content: .symlink(target: Array("elsewhere".utf8)),
+            attributes: ItemAttributes(modified: time(7), mode: 0o777),
+            manifest: Manifest(),
+            edited: time(20)
+        )
+        let outcomes = try await test.commit(
+            [
+                outer, inner, set(outer.item, mode: 0o700), set(outer.item, modified: 9),
+                move(outer.item, try Name("moved")), try link.create("a", in: outer.item), link.operation(edit),
+            ],
+            chunks: link.records
+        ).outcomes
+        let listed = try await test.listing()
+        #expect(listed.map(\.id) == [inner.item, outer.item, link.item])
+        #expect(listed.map { Optional($0) } == [outcomes[1].item, outcomes[4].item, outcomes[6].item])
+        let moved = try #require(listed.first { $0.id == outer.item })
+        #expect(moved.place == Place(parent: .root, name: try Name("moved")))
+        #expect(moved.attributes.mode == 0o700 && moved.attributes.modified == time(9))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `chunks that come along have their own length, and count once`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend, quota: 10)
+        let file = TestFile("hello")
+        let id = try #require(chunk("hello"))
+        let manifest = Manifest(entries: [.init(chunk: id, length: 6)])
+        let content = FileContent(
+            revision: .random(),
+            content: ContentID(bytes: [UInt8](repeating: 3, count: 32)),
+            size: manifest.size
+        )
+        let claim = ItemOperation.Action.create(
+            place: Place(parent: .root, name: try Name("b")),
+            content: .file(content),
+            attributes: ItemAttributes(modified: time(5), mode: 0o640),
+            manifest: manifest,
+            edited: time(5)
+        )
+        let operations = [ItemOperation(id: .random(), item: .random(), action: claim), try file.create("a")]
+        let outcomes = try await test.commit(operations, chunks: file.records + file.records).outcomes
+        guard case .invalid? = outcomes.first else {
+            Issue.record("a length that is not the chunk's: \(outcomes)")
+            return
+        }
+        #expect(outcomes.last?.item?.content == file.content)
+        #expect(try await test.catalog.accounts().map(\.used) == [5])
+    }
+
+    @Test(arguments: Backend.allCases)
     func `versions: resolve, restore, undelete`(backend: Backend) async throws {
         let test = try await TestCatalog(backend)
         let file = TestFile("one")

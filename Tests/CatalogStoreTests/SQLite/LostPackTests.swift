@@ -51,6 +51,22 @@ import UbiquityModel
         try catalog.close()
     }
 
+    @Test func `a chunk that comes twice in a commit lies where it can be had`() async throws {
+        let test = try await TestCatalog(.sqlite)
+        let catalog = try restarted(test)
+        let file = TestFile("x")
+        let request = CommitRequest(
+            chunks: file.records + again(file),
+            entries: [.operation(try file.create("a"))],
+            deviceClock: time(1_000),
+            now: time(1_000)
+        )
+        #expect(try await catalog.commit(request, test.scope).outcomes.first?.item?.content == file.content)
+        let stored = try await catalog.chunks(file.records.map(\.chunk), test.scope)
+        #expect(stored.compactMap { $0?.pack } == [2])
+        try catalog.close()
+    }
+
     @Test func `chunks whose pack is gone count in the quota once`() async throws {
         let test = try await TestCatalog(.sqlite, quota: 10)
         let file = TestFile("123456")
