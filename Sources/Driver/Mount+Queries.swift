@@ -12,10 +12,11 @@ package struct OpenWriter: Hashable, Sendable {
 }
 
 extension Mount {
-    /// Who has what open for writing, at or below a path; nil for all.
+    /// Who has what open for writing, or closed and still mapped so, at or below a path; nil for all.
     package func writers(under path: ItemPath?) -> [OpenWriter] {
         guard let filesystem else { return [] }
-        return filesystem.open.files.filter(\.isWritable).compactMap { handle in
+        let handles = filesystem.open.files.filter(\.isWritable) + filesystem.writerWatch.keptHandles
+        return handles.compactMap { handle in
             guard let place = filesystem.path(of: handle.node), path.map({ place.isInside($0) }) ?? true else {
                 return nil
             }
@@ -28,16 +29,15 @@ extension Mount {
         }
     }
 
-    /// Files that are open for writing at this moment and still have a name, each once: what `ubiquity sync` must read after the programs'
-    /// last writes.
+    /// Files that programs have open, or mapped, for writing at this moment and that still have a name, each once: what `ubiquity sync`
+    /// must read after the programs' last writes.
     package func writableInodes() -> [(key: InodeKey, parent: InodeKey, name: Name)] {
         guard let filesystem else { return [] }
-        var seen = Set<InodeKey>()
-        return filesystem.open.files.compactMap { handle in
-            guard handle.isWritable, let link = handle.node.link, seen.insert(handle.node.key).inserted else {
-                return nil
-            }
-            return (handle.node.key, link.parent, link.name)
+        // Not by what is open: of a mapping that outlives its handle only the count tells at every moment.
+        let written = filesystem.table.all.filter { node in node.state.withLock { $0.writers > 0 } }
+        return written.sorted { $0.id < $1.id }.compactMap { node in
+            guard let link = node.link else { return nil }
+            return (node.key, link.parent, link.name)
         }
     }
 

@@ -20,12 +20,16 @@ package final class EngineHost: Sendable {
         var wasTold = false
         /// Items whose creation is on its way, so that a deletion meanwhile is logged although no synced row exists yet.
         var creating: [InodeKey: ItemID] = [:]
+        /// What was logged besides the inode before a name of it went, until that is known to be done: of hard links, and of files that
+        /// are on their way.
+        var announced: [InodeKey: [DeletionEntry]] = [:]
         var engine: ContainerEngine?
     }
 
     /// Guards memory only; a leaf in the order of locks.
     private let state = Mutex(State())
     private let moves = Atomic(0)
+    private let orphans = Atomic(0)
     private let replica: Replica
     package let filler: ContentFiller
     private let populator: Populator
@@ -60,6 +64,9 @@ package final class EngineHost: Sendable {
             if let from = change.movedFrom { populator.folderChanged(from.parent) }
         }
         tell { state in
+            if !state.announced.isEmpty, change.aspects.contains(.entry) {
+                for case let key? in [change.key, change.replaced] { state.announced[key] = nil }
+            }
             if let last = state.changes.indices.last, state.changes[last].absorb(change) { return }
             state.changes.append(change)
         }
@@ -125,13 +132,20 @@ package final class EngineHost: Sendable {
     /// Called before an unlink, rmdir or replacing rename takes a name away: the deletion is logged before it happens.
     package func aboutToDelete(key: InodeKey, parent: InodeKey, name: Name, isLastName: Bool) {
         // A log that cannot be written makes the item come back instead of going: never the other way round.
+        var items: [DeletionEntry] = []
         if isLastName {
             try? replica.deletions.append(.inode(key))
         } else if let item = syncedItem(parent, name) {
             // The inode lives on as another item.
-            try? replica.deletions.append(.item(item))
+            items.append(.item(item))
         }
-        if let creating = state.withLock({ $0.creating[key] }) { try? replica.deletions.append(.item(creating)) }
+        if let creating = state.withLock({ $0.creating[key] }) { items.append(.item(creating)) }
+        // What was logged before stays so, whatever becomes of this.
+        items.removeAll { replica.deletions.contains($0) }
+        guard !items.isEmpty else { return }
+        let announced = items
+        state.withLock { $0.announced[key] = announced }
+        for entry in announced { try? replica.deletions.append(entry) }
     }
 
     /// The file is about to be sent as a new item: from now on the cloud may have it.
@@ -155,8 +169,11 @@ package final class EngineHost: Sendable {
         }
     }
 
-    /// The disk refused it.
-    package func deletionFailed(key: InodeKey) { try? replica.deletions.remove([.inode(key)]) }
+    /// The disk refused it. Of one inode one name goes at a time: the kernel sees to that.
+    package func deletionFailed(key: InodeKey) {
+        let announced = state.withLock { $0.announced.removeValue(forKey: key) } ?? []
+        try? replica.deletions.remove([DeletionEntry.inode(key)] + announced)
+    }
 
     /// What a program wrote to an inode that the engine had replaced is kept beside the item, never dropped.
     package func orphanWritten(
@@ -167,8 +184,16 @@ package final class EngineHost: Sendable {
     ) {
         guard let engine = state.withLock({ $0.engine }) else { return }
         let file = OwnedFile(descriptor)
-        Task { await engine.keepOrphan(file, lastParent: lastParent, lastName: lastName) }
+        // Not when the engine comes to it: a stop that it comes to first has to wait for this.
+        orphans.add(1, ordering: .sequentiallyConsistent)
+        Task { [self] in
+            await engine.keepOrphan(file, lastParent: lastParent, lastName: lastName)
+            orphans.subtract(1, ordering: .sequentiallyConsistent)
+        }
     }
+
+    /// Contents that are about to become files of their own.
+    var orphansUnderWay: Int { orphans.load(ordering: .sequentiallyConsistent) }
 
     // MARK: Folders that populate themselves
 

@@ -368,6 +368,39 @@ extension DriverTests {
         }
 
         @Test
+        func `a time that is set on a file that is just being filled is the one that was set`() throws {
+            try mounted { m in
+                let key = try m.makeDataless("file", content).key
+                let file = try Files.open(m.path("file"), O_RDONLY)
+                defer { close(file) }
+                let filling = try #require(m.mount.openPlaceholder(key))
+                let part = Array(content[..<4096])
+                let isOver = Atomic(false)
+                let writes = Atomic(0)
+                let filler = Background {
+                    while !isOver.load(ordering: .relaxed) {
+                        try part.withUnsafeBytes { try filling.write($0, at: 0) }
+                        writes.add(1, ordering: .relaxed)
+                    }
+                }
+                defer { isOver.store(true, ordering: .relaxed) }
+                try eventually("it is being filled") { writes.load(ordering: .relaxed) > 0 }
+                var wrong: [Int] = []
+                for second in 1_500_000_000..<1_500_002_000 {
+                    let time = timespec(tv_sec: second, tv_nsec: 123_456_789)
+                    var times = [time, time]
+                    #expect(utimensat(AT_FDCWD, m.path("file"), &times, 0) == 0)
+                    let seen = try Files.status(m.path("file")).st_mtim
+                    if seen.tv_sec != second || seen.tv_nsec != time.tv_nsec { wrong.append(second) }
+                }
+                isOver.store(true, ordering: .relaxed)
+                try filler.get()
+                #expect(wrong == [])
+                #expect(try m.observe("file").modified == Timestamp(seconds: 1_500_001_999, nanoseconds: 123_456_789))
+            }
+        }
+
+        @Test
         func `data and holes of a dataless file are all data`() throws {
             try mounted { m in
                 try m.makeDataless("file", content)

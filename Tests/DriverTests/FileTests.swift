@@ -124,13 +124,35 @@ extension DriverTests {
                 let file = try Files.open(m.path("file"), O_RDWR)
                 let mapped = try #require(mmap(nil, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0))
                 close(file)
-                #expect(try m.mount.hasWriter(m.observe("file").key))
+                let key = try m.observe("file").key
+                // Long enough for its handle to be released.
+                try steadily("it is among what may be written to", for: .milliseconds(50)) {
+                    m.mount.hasWriter(key) && m.mount.writableInodes().map(\.key) == [key]
+                }
+                #expect(m.mount.writers(under: nil).map(\.key) == [key])
                 mapped.storeBytes(of: 7, toByteOffset: 5000, as: UInt8.self)
                 munmap(mapped, 8192)
-                let key = try m.observe("file").key
                 try eventually("the mapping's handle is released") { !m.mount.hasWriter(key) }
                 #expect(try Files.read(m.backing("file"))[5000] == 7)
                 #expect(try Files.read(m.path("file"))[5000] == 7)
+                #expect(m.mount.writers(under: nil).isEmpty)
+            }
+        }
+
+        @Test
+        func `of a file that is mapped when it is deleted nothing is left after that`() throws {
+            try mounted { m in
+                let file = try Files.open(m.path("file"), O_RDWR | O_CREAT)
+                #expect(ftruncate(file, 4096) == 0)
+                let key = try m.observe("file").key
+                let mapped = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0))
+                try #require(mapped != MAP_FAILED)
+                close(file)
+                // Long enough for its handle to be released.
+                try steadily("it has a writer", for: .milliseconds(50)) { m.mount.hasWriter(key) }
+                try Files.remove(m.path("file"))
+                munmap(mapped, 4096)
+                try eventually("the writer is gone") { m.host.state.withLock { $0.closed } == [key] }
             }
         }
 

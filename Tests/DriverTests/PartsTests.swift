@@ -82,6 +82,20 @@ struct PartsTests {
     }
 
     @Test
+    func `that nothing was mapped says nothing of the first writer either, if he came meanwhile`() throws {
+        var writers = DirectWriters()
+        // As of a file that may have been open through an earlier mount.
+        writers.mayHaveMapped = true
+        let look = writers.look()
+        writers.come(mayMap: true)
+        writers.looked(look, isMapped: false)
+        #expect(writers.mayHaveMapped)
+        let closed = writers.leave()
+        writers.looked(try #require(closed), isMapped: false)
+        #expect(!writers.mayHaveMapped)
+    }
+
+    @Test
     func `a writer that a mapping keeps leaves the looking to one who closes at the same time`() throws {
         var writers = DirectWriters()
         writers.come(mayMap: true)

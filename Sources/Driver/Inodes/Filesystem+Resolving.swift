@@ -108,7 +108,9 @@ extension Filesystem {
         guard let node else { return }
         descriptors.remove(node.id)
         unbind(node)
-        let pinned = node.state.withLock { state in
+        let pinned: SharedDescriptor? = node.state.withLock { state in
+            // A handle that a mapping had kept is still to be looked at, and what was written by it may have no name.
+            guard state.direct == 0 else { return nil }
             defer { state.pinned = nil }
             return state.pinned
         }

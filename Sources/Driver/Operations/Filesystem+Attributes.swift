@@ -169,8 +169,10 @@ extension Filesystem {
             let omit = timespec(tv_sec: 0, tv_nsec: Int(CLINUX_UTIME_OMIT))
             var times = [wanted.accessed ?? omit, wanted.modified ?? omit]
             try called(utimensat(descriptor.raw, "", &times, Int32(CLINUX_AT_EMPTY_PATH)))
-            if wanted.modified != nil, node.isDataless {
-                let time = try diskStatus(descriptor.raw).st_mtim
+            if let wished = wanted.modified, node.isDataless {
+                // What is just being filled in moves the disk's: only what the time of now is has to be asked of it.
+                let isNow = wished.tv_nsec == Int(CLINUX_UTIME_NOW)
+                let time = try isNow ? diskStatus(descriptor.raw).st_mtim : wished
                 let modified = Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
                 if try !changePlaceholder(node, modified: modified, mode: nil) {
                     // It has become whole meanwhile, and with that got the time that it had.

@@ -14,20 +14,20 @@ extension Filesystem {
         _ mode: mode_t,
         _ device: dev_t
     ) {
-        make(request, parent, name, mode) { folder, name throws(Errno) in
-            let isFile = mode & FileMode.typeMask == FileMode.file || mode & FileMode.typeMask == 0
+        let isFile = mode & FileMode.typeMask == FileMode.file || mode & FileMode.typeMask == 0
+        let hidden = isFile ? hiddenMode(request, mode, .file) : nil
+        make(request, parent, name, mode, hiding: hidden) { folder, name throws(Errno) -> Void in
             let onDisk = isFile ? Self.onDisk(mode, .file) : mode
             try withMask(of: request, onDisk) { mode throws(Errno) in try called(mknodat(folder, name, mode, device)) }
-            if isFile, let hidden = hiddenMode(request, mode, .file) { try hide(hidden, in: folder, name, .file) }
         }
     }
 
     func makeFolder(_ request: Request, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>, _ mode: mode_t) {
-        make(request, parent, name) { folder, name throws(Errno) in
-            try withMask(of: request, Self.onDisk(mode, .folder)) { mode throws(Errno) in
+        let hidden = hiddenMode(request, mode, .folder)
+        make(request, parent, name, hiding: hidden, isFolder: true) { folder, name throws(Errno) -> Void in
+            _ = try withMask(of: request, Self.onDisk(mode, .folder)) { mode throws(Errno) in
                 try called(mkdirat(folder, name, mode))
             }
-            if let hidden = hiddenMode(request, mode, .folder) { try hide(hidden, in: folder, name, .folder) }
         }
     }
 
@@ -71,32 +71,51 @@ extension Filesystem {
         try InodeMode.set(descriptor, UInt16(status.st_mode & 0o7077) | owners, kind)
     }
 
-    private func hide(
-        _ owners: UInt16,
-        in folder: Int32,
-        _ name: UnsafePointer<CChar>,
-        _ kind: LocalKind
-    ) throws(Errno) {
-        let path = SharedDescriptor(try checked(clinux_open_at(folder, name, Int32(CLINUX_O_PATH) | O_NOFOLLOW, 0)))
-        try hide(owners, of: path.raw, kind)
-    }
-
+    /// - Parameter owners: what the owner may do with it, if the disk shows more.
     private func make(
         _ request: Request,
         _ parent: fuse_ino_t,
         _ name: UnsafePointer<CChar>,
         _ mode: mode_t = 0,
+        hiding owners: UInt16? = nil,
+        isFolder: Bool = false,
         _ act: (_ folder: Int32, _ name: UnsafePointer<CChar>) throws(Errno) -> Void
     ) {
         request.attempt { () throws(Errno) in
             let (folder, itemName) = try admitNewName(request, parent, name)
             let descriptor = try descriptor(of: folder)
             try names.shared { () throws(Errno) in try act(descriptor.raw, name) }
-            try giveToCaller(request, descriptor, name, mode)
-            guard case .entry(var entry) = try enter(folder, descriptor, itemName, name) else { throw .stale }
+            let entered = try completing(descriptor, name, isFolder: isFolder) { () throws(Errno) -> Entered in
+                if let owners {
+                    let path = try openPath(in: descriptor, name)
+                    try hide(owners, of: path.raw, isFolder ? .folder : .file)
+                }
+                try giveToCaller(request, descriptor, name, mode)
+                return try enter(folder, descriptor, itemName, name)
+            }
+            guard case .entry(var entry) = entered else { throw .stale }
             let node = try node(entry.ino)
             report(.entry, folder.key, itemName, node.key, mayHaveOtherNames: false, isFolder: node.kind == .folder)
             reply(request, &entry)
+        }
+    }
+
+    /// What is left to do for something that was just made. If that fails, it goes again: the kernel remembers that nothing is there, so
+    /// that it could neither be seen nor made anew, and nobody tells the engine of it.
+    private func completing<Result>(
+        _ folder: SharedDescriptor,
+        _ name: UnsafePointer<CChar>,
+        isFolder: Bool,
+        _ body: () throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        do throws(Errno) { return try body() } catch {
+            // The kernel holds the folder's lock until the request is answered. Who works behind its back loses nothing, either.
+            var status = stat()
+            let isEmpty =
+                fstatat(folder.raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+                && (status.st_mode & FileMode.typeMask != FileMode.file || status.st_size == 0)
+            if isEmpty { _ = names.shared { unlinkat(folder.raw, name, isFolder ? AT_REMOVEDIR : 0) } }
+            throw error
         }
     }
 
@@ -195,12 +214,17 @@ extension Filesystem {
             let (folder, itemName) = try admitNewName(request, parent, name)
             let descriptor = try descriptor(of: folder)
             let file = try makingRoom { () throws(Errno) in try makeFile(request, descriptor, name, mode, flags) }
-            try giveToCaller(request, descriptor, name, mode)
-            // What is bound is asked for everything else, too: it is the node's inode for certain.
-            let path = mayPass ? try openPath(in: descriptor, name) : file
-            let carriesMode = hiddenMode(request, mode, .file) != nil
-            let entered = try enter(folder, itemName) { () throws(Errno) in
-                carriesMode ? try Observation(descriptor: path.raw) : try Observation(newFile: path.raw)
+            let hidden = hiddenMode(request, mode, .file)
+            let (path, entered) = try completing(descriptor, name, isFolder: false) {
+                () throws(Errno) -> (SharedDescriptor, Entered) in
+                if let hidden { try hide(hidden, of: file.raw, .file) }
+                try giveToCaller(request, descriptor, name, mode)
+                // What is bound is asked for everything else, too: it is the node's inode for certain.
+                let path = mayPass ? try openPath(in: descriptor, name) : file
+                let entered = try enter(folder, itemName) { () throws(Errno) in
+                    hidden != nil ? try Observation(descriptor: path.raw) : try Observation(newFile: path.raw)
+                }
+                return (path, entered)
             }
             guard case .entry(let entry) = entered else { throw .stale }
             let node = try node(entry.ino)
@@ -240,15 +264,13 @@ extension Filesystem {
         let onDisk = Self.onDisk(mode, .file)
         let wanted = Self.backingFlags(flags) | O_CREAT | O_EXCL | O_NOFOLLOW
         do throws(Errno) {
-            let file = SharedDescriptor(
+            return SharedDescriptor(
                 try names.shared { () throws(Errno) in
                     try withMask(of: request, onDisk) { mode throws(Errno) in
                         try checked(clinux_open_at(folder.raw, name, wanted, UInt32(mode & 0o7777)))
                     }
                 }
             )
-            if let hidden = hiddenMode(request, mode, .file) { try hide(hidden, of: file.raw, .file) }
-            return file
         } catch .fileExists where flags & O_EXCL == 0 {
             throw .stale
         }

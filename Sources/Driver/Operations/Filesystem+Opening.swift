@@ -199,6 +199,7 @@ extension Filesystem {
         if handle.isWritable {
             let wrote = wroteDirectly || handle.hasWritten.load(ordering: .relaxed)
             if wrote { reportOrphan(handle) }
+            handle.dropSyncDescriptor()
             noteWriterEnded(node, wrote: wrote)
         } else {
             node.endUse(isWriting: false)
@@ -212,6 +213,13 @@ extension Filesystem {
         if attributesAreOld { notices.push(.attributes(node: node.id)) }
     }
 
+    /// The same of one that a mapping had kept. The kernel may have forgotten the inode meanwhile: then nobody else closes what it has
+    /// here.
+    func releasedLate(_ handle: Handle) {
+        released(handle)
+        if table.node(handle.node.id) == nil { dropped(handle.node) }
+    }
+
     /// What was written to an inode that the engine had replaced, itself or with the package in which it lies, is in no file any more: the
     /// host keeps it.
     private func reportOrphan(_ handle: Handle) {
@@ -221,7 +229,13 @@ extension Filesystem {
         let package = isReplaced || node.link == nil ? nil : replacedPackage(around: node)
         guard isReplaced || package != nil else { return }
         do throws(Errno) {
-            let path = try descriptor(of: node)
+            // Its own still leads there when the package's old state has been removed, and with it the way by names.
+            let path: SharedDescriptor
+            if let own = handle.descriptor ?? handle.syncDescriptor {
+                path = own
+            } else {
+                path = try descriptor(of: node)
+            }
             if let package, try diskStatus(path).st_nlink > 1 {
                 // The package's new state has the same file, and what was written there.
                 return report(.content, package.parent, package.name, nil, isFolder: true)

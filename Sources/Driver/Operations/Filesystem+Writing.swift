@@ -33,7 +33,7 @@ extension Filesystem {
         request.answer { () throws(Errno) in
             switch open[number] {
             case .file(let handle):
-                let file = try self.file(of: handle)
+                let file = try fileToSynchronize(handle)
                 try checked(dataOnly ? clinux_fdatasync(file.raw) : clinux_fsync(file.raw))
                 noteDirectWriting(handle)
             case .folder(let handle): try checked(clinux_fsync(handle.descriptor(self).raw))
@@ -41,6 +41,11 @@ extension Filesystem {
             case nil: throw .badFileDescriptor
             }
         }
+    }
+
+    private func fileToSynchronize(_ handle: Handle) throws(Errno) -> SharedDescriptor {
+        if let kept = handle.syncDescriptor { return kept }
+        return try file(of: handle)
     }
 
     func allocate(_ request: Request, _ number: UInt64, _ mode: Int32, _ offset: Int64, _ length: Int64) {

@@ -6,6 +6,10 @@ final class Handle: Sendable {
     let node: Node
     /// On the backing inode, until the kernel has a file of its own (`Filesystem.file(of:)`). A leaf: memory work only.
     private let opened: Mutex<SharedDescriptor?>
+    /// For fsync, where the kernel has a file of its own: what the disk could not write it tells each descriptor that was open by then, and
+    /// one that is opened later only if nobody was told before, as the engine may have been. For reading only: who looks for writers does
+    /// not see it, and who looks for readers wants no handle to be open (`Node.beginHold`). A leaf: memory work only.
+    private let syncing = Mutex<SharedDescriptor?>(nil)
     let isWritable: Bool
     /// Whether it may be mapped for writing.
     let mayMap: Bool
@@ -40,6 +44,19 @@ final class Handle: Sendable {
         let dropped = opened.withLock { opened in
             defer { opened = nil }
             return opened
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    var syncDescriptor: SharedDescriptor? { syncing.withLock { $0 } }
+
+    func keepForSync(_ descriptor: SharedDescriptor) { syncing.withLock { $0 = descriptor } }
+
+    /// Before the handle counts as closed: an eviction would take it for a program's mapping.
+    func dropSyncDescriptor() {
+        let dropped = syncing.withLock { syncing in
+            defer { syncing = nil }
+            return syncing
         }
         withExtendedLifetime(dropped) {}
     }

@@ -10,7 +10,7 @@ struct DirectWriters: Sendable {
     private var leaving = 0
     private var ever: UInt64 = 0
 
-    /// What one that leaves has to look for. It tells that to `looked`.
+    /// Who had come when somebody began to look for mappings. What that one finds he tells to `looked`.
     struct Look: Equatable, Sendable {
         fileprivate let ever: UInt64
     }
@@ -27,6 +27,9 @@ struct DirectWriters: Sendable {
         leaving += 1
         return leaving == count && mayHaveMapped ? Look(ever: ever) : nil
     }
+
+    /// For somebody who looks and has nothing to close: `looked` follows if nothing is mapped, and only then.
+    func look() -> Look { Look(ever: ever) }
 
     /// - Parameter isMapped: then the one who looked has not left.
     mutating func looked(_ look: Look, isMapped: Bool) {

@@ -133,6 +133,11 @@ extension Filesystem {
             if handle.isWritable { state.directWriters.come(mayMap: handle.mayMap) }
             if state.written == nil { state.written = status.map { WrittenEvidence($0) } }
         }
+        if handle.isWritable, let file = handle.descriptor {
+            let reader = clinux_reopen(file.raw, O_RDONLY)
+            // Else, what fsync opens has to do (`fileToSynchronize`).
+            if reader >= 0 { handle.keepForSync(SharedDescriptor(reader)) }
+        }
         handle.dropDescriptor()
     }
 
@@ -178,7 +183,9 @@ extension Filesystem {
     /// Whether a handle that was closed may still be written through, by a mapping. Then it has not left: it is asked about again.
     func outlives(_ handle: Handle) -> Bool {
         guard let look = leave(handle) else { return false }
-        let isMapped = isUsed(handle.node, reads: false)
+        // A mapping keeps the kernel's inode, as an open file does: of one that is forgotten there is none. (Without a name nothing may
+        // lead to its file any more, which would pass for a use for ever.)
+        let isMapped = table.node(handle.node.id) != nil && isUsed(handle.node, reads: false)
         handle.node.state.withLock { $0.directWriters.looked(look, isMapped: isMapped) }
         return isMapped
     }
@@ -194,13 +201,16 @@ extension Filesystem {
     /// counts as such a use.
     func isMapped(_ node: Node, reads: Bool) -> Bool {
         guard node.kind == .file else { return false }
-        let mayBe = node.state.withLock { reads ? $0.mayBeMapped : $0.directWriters.mayHaveMapped }
-        guard mayBe else { return false }
+        let look: DirectWriters.Look? = node.state.withLock { state in
+            (reads ? state.mayBeMapped : state.directWriters.mayHaveMapped) ? state.directWriters.look() : nil
+        }
+        guard let look else { return false }
         if isUsed(node, reads: reads) { return true }
-        // Kept out until the engine is done with it: nobody has opened it since.
         node.state.withLock { state in
+            // That is asked only while programs are kept out of the inode and none has it open: nobody has opened it since.
             if reads { state.mayBeMapped = false }
-            state.directWriters.mayHaveMapped = false
+            // What lies in a package is looked at while it can be opened.
+            state.directWriters.looked(look, isMapped: false)
         }
         return false
     }

@@ -1,3 +1,5 @@
+import CFuse3
+import Glibc
 import Synchronization
 
 /// Looks at files that programs keep open for writing with passthrough: their writes, and stores to their mappings, reach the disk without
@@ -26,6 +28,9 @@ final class WriterWatch: Sendable {
         wakeups.push(.kept)
     }
 
+    /// Writers that no handle tells of any more.
+    var keptHandles: [Handle] { kept.withLock { $0 } }
+
     func takeKept() -> [Handle] {
         kept.withLock { kept in
             defer { kept = [] }
@@ -37,36 +42,56 @@ final class WriterWatch: Sendable {
 
     /// Runs until it is closed.
     func run(_ filesystem: Filesystem) {
-        var hasWriters = false
         var pause = Self.milliseconds
+        var first = Self.firstMilliseconds
+        // Of the next look, by `now`; nil while there is nothing to look at.
+        var due: Int?
         while true {
-            switch wakeups.next(milliseconds: hasWriters ? pause : nil) {
-            case .closed: return
-            // The first one: it is looked at a second from now.
-            case .element(.writer): hasWriters = true
-            case .element(.kept):
-                hasWriters = true
-                pause = Self.firstMilliseconds
-            case .timedOut:
+            if let moment = due, moment <= Self.now {
                 pause = min(pause * 2, Self.milliseconds)
                 isAwake.store(false, ordering: .relaxed)
-                hasWriters = look(filesystem)
+                let hasWriters = look(filesystem)
                 if hasWriters { isAwake.store(true, ordering: .relaxed) }
+                // Where very many are kept, and more come all the time, looking takes no more than half of the time.
+                first = max(Self.firstMilliseconds, Self.now - moment)
+                due = hasWriters ? Self.now + pause : nil
+            }
+            switch wakeups.next(milliseconds: due.map { max(0, $0 - Self.now) }) {
+            case .closed: return
+            // The first one: it is looked at a second from now.
+            case .element(.writer): due = due ?? Self.now + Self.milliseconds
+            // Others that come may bring the look forward, never put it off.
+            case .element(.kept):
+                pause = first
+                due = min(due ?? .max, Self.now + first)
+            case .timedOut: break
             }
         }
+    }
+
+    /// Milliseconds of a clock that only goes forward.
+    private static var now: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int(time.tv_sec) * 1000 + Int(time.tv_nsec) / 1_000_000
     }
 
     private func look(_ filesystem: Filesystem) -> Bool {
         let writers = filesystem.open.directWriters
         for handle in writers { filesystem.noteDirectWriting(handle) }
-        let closed = takeKept()
-        for handle in closed {
+        var ended: [Handle] = []
+        for handle in keptHandles {
             if filesystem.outlives(handle) {
                 filesystem.noteDirectWriting(handle)
-                kept.withLock { $0.append(handle) }
             } else {
-                filesystem.released(handle)
+                ended.append(handle)
             }
+        }
+        if !ended.isEmpty {
+            // First: who hears that it is closed asks who is left.
+            let gone = Set(ended.map { ObjectIdentifier($0) })
+            kept.withLock { $0.removeAll { gone.contains(ObjectIdentifier($0)) } }
+            for handle in ended { filesystem.releasedLate(handle) }
         }
         return !writers.isEmpty || kept.withLock { !$0.isEmpty }
     }

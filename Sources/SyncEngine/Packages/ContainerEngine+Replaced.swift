@@ -43,7 +43,8 @@ extension ContainerEngine {
         do {
             while true {
                 guard !synchronizer.isStopping else { return true }
-                guard orphansBeingKept == 0 else { return false }
+                // Those that rest are of no package.
+                guard orphansBeingKept == orphansResting else { return false }
                 let seen = try await BlockingPool.shared.run { try staging.replacedPackage(staged) }
                 guard let seen else { break }
                 if seen.isInUse || seen.files.contains(where: { mount?.hasWriter($0) == true }) { return false }

@@ -38,21 +38,45 @@ extension ContainerEngine {
         try await putBeside(staged.name, as: wanted, in: folder)
     }
 
-    /// Bytes that were written to an inode after the engine had replaced it.
+    /// Bytes that were written to an inode after the engine had replaced it. What has no name exists only as long as it is held open: until
+    /// there is room for it, or the engine stops, it is tried again.
     func keepOrphan(_ file: OwnedFile, lastParent: InodeKey, lastName: Name) async {
-        orphansBeingKept += 1
-        defer { orphansBeingKept -= 1 }
-        do {
-            let state = try await BlockingPool.shared.run { try BackingTree.observe(descriptor: file.descriptor) }
-            try await keep(orphan: file, lastParent: lastParent, lastName: lastName)
-            // It still has a name if it lies in a package that was replaced.
-            if state.linkCount > 0 { await noteKept(state) }
-        } catch {
-            logger.error(
-                "bytes written to a replaced file are not kept",
-                metadata: ["name": "\(lastName)", "why": "\(error)"]
-            )
+        var pause = Self.firstPause
+        while true {
+            let isStopping = synchronizer.isStopping
+            var isNamed = false
+            do {
+                let state = try await BlockingPool.shared.run { try BackingTree.observe(descriptor: file.descriptor) }
+                // It still has a name if it lies in a package that was replaced.
+                isNamed = state.linkCount > 0
+                try await keep(orphan: file, lastParent: lastParent, lastName: lastName)
+                if isNamed { await noteKept(state) }
+                return
+            } catch {
+                // What goes wrong otherwise, may do so after they had become a file, and would leave one more of them each time.
+                let isFull = (error as? EngineError) == .noSpace
+                let isTriedAgain = !isStopping && (isFull || pause < Self.longestPause)
+                logger.error(
+                    "bytes written to a replaced file are not kept\(isNamed || isTriedAgain ? " yet" : "")",
+                    metadata: ["name": "\(lastName)", "why": "\(error)"]
+                )
+                // The old state of a package stays until what was written in it is kept (`keepReplaced`).
+                guard isTriedAgain, !isNamed else { return }
+            }
+            await restWithOrphan(pause)
+            pause = min(pause * 2, Self.longestPause)
         }
+    }
+
+    private static var firstPause: Duration { .seconds(1) }
+    private static var longestPause: Duration { .seconds(60) }
+
+    private func restWithOrphan(_ pause: Duration) async {
+        orphansResting += 1
+        defer { orphansResting -= 1 }
+        let end = ContinuousClock.now + pause
+        // A stop has to end this.
+        while ContinuousClock.now < end, !synchronizer.isStopping { try? await Task.sleep(for: .milliseconds(250)) }
     }
 
     /// They become a file beside the item, or where there is still a folder above it.
@@ -67,7 +91,11 @@ extension ContainerEngine {
         }
         do throws(EngineError) { try await put(staged, as: name, in: .root, isPatient: true) } catch {
             // It is all that there is of it: if need be, without the mount.
-            do throws(FillError) { try await putIntoTree(staged, as: name) } catch { throw failed(error, .root) }
+            do throws(FillError) { try await putIntoTree(staged, as: name) } catch {
+                // Not one more copy with each attempt: the file itself is still there.
+                synchronizer.device.discard(staged)
+                throw failed(error, .root)
+            }
         }
     }
 
