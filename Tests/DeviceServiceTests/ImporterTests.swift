@@ -223,6 +223,103 @@ import UbiquityModel
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can make a device"))
+    func `a device of another disk is refused, and stays what it is`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            try Files.write("fine", to: source + "/a.txt")
+            try TestSupport.succeed("mknod", source + "/n", "c", "1", "3")
+            let error = #expect(throws: ControlError.self) { try importer.check(home: elsewhere()) }
+            #expect(error?.what == source + "/n")
+            // Also if it has become one after the look.
+            #expect(throws: ControlError.self) { try importer.run(Importer.Found()) }
+            #expect(try Files.status(source + "/n").st_rdev == 0x103)
+            #expect(try Files.names(in: replica.treePath) == [])
+        }
+    }
+
+    @Test func `a copy has the owner, the access list and the special bits of what it was made from`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            try TestSupport.succeed(
+                "bash",
+                "-ec",
+                """
+                echo x > file; mkdir folder; mkfifo -m 666 pipe; ln -s file link; [ $EUID != 0 ] || chown -h 12345:12345 *
+                setfacl -m u:54321:rw file; setfacl -d -m u:54321:rx folder; chmod 4750 file; chmod 2775 folder
+                """,
+                folder: source
+            )
+            let look = "stat -c '%n %u %g %a %F' *; getfacl -np file folder"
+            let before = try TestSupport.succeed("bash", "-ec", look, folder: source).output
+            _ = try importer.run(importer.check(home: elsewhere()))
+            #expect(try Files.names(in: source) == [])
+            #expect(try TestSupport.succeed("bash", "-ec", look, folder: replica.treePath).output == before)
+        }
+    }
+
+    /// A folder of the tree is a package that the cloud has.
+    private func agree(onPackage name: String, in replica: Replica) throws {
+        let folder = try Files.open(replica.treePath + "/" + name, O_RDONLY | O_DIRECTORY)
+        defer { close(folder) }
+        let state = try PackageTree(folder: folder).state
+        let content = try #require(ContentID(bytes: [UInt8](repeating: 1, count: 32)))
+        let row = SyncedItem(
+            id: .random(),
+            place: Place(parent: .root, name: try Name(name)),
+            content: .file(
+                FileContent(revision: .random(), content: content, size: state.size, isPackage: true)
+            ),
+            attributes: ItemAttributes(modified: state.modified, mode: state.mode),
+            local: LocalEvidence(state)
+        )
+        try replica.database.write(synced: [row])
+    }
+
+    @Test(arguments: places)
+    func `a package that is not in the tree's keeps a name of its own, and is not mixed with it`(
+        parent: String
+    ) async throws {
+        try await withImport(from: parent) { source, replica, importer in
+            let tree = replica.treePath
+            try Files.makeFolder(tree + "/Doc.rtfd")
+            for name in ["a", "b"] { try Files.write("x", to: tree + "/Doc.rtfd/" + name) }
+            try agree(onPackage: "Doc.rtfd", in: replica)
+            for (text, names) in [("x", ["Doc.rtfd"]), ("y", ["Doc 2.rtfd", "Doc.rtfd"])] {
+                try Files.makeFolder(source + "/Doc.rtfd")
+                try Files.write(text, to: source + "/Doc.rtfd/a")
+                _ = try importer.run(importer.check(home: elsewhere()))
+                #expect(try Files.names(in: source) == [])
+                #expect(try Files.names(in: tree).sorted() == names)
+            }
+            #expect(try Files.names(in: tree + "/Doc.rtfd").sorted() == ["a", "b"])
+            #expect(try Files.text(tree + "/Doc.rtfd/a") == "x")
+            #expect(try Files.names(in: tree + "/Doc 2.rtfd") == ["a"])
+            #expect(try Files.text(tree + "/Doc 2.rtfd/a") == "y")
+        }
+    }
+
+    @Test func `the copy of a package that was begun before a kill is gone on with, and no other one`() async throws {
+        try await withImport(from: "/dev/shm") { source, replica, importer in
+            let tree = replica.treePath
+            for (name, text) in [("Doc.rtfd", "x"), ("Doc 2.rtfd", "y")] {
+                try Files.makeFolder(tree + "/" + name)
+                try Files.write(text, to: tree + "/" + name + "/a")
+            }
+            try agree(onPackage: "Doc.rtfd", in: replica)
+            for text in ["y", "z"] {
+                try Files.makeFolder(source + "/Doc.rtfd")
+                for name in ["a", "b"] { try Files.write(text, to: source + "/Doc.rtfd/" + name) }
+                _ = try importer.run(importer.check(home: elsewhere()))
+                #expect(try Files.names(in: source) == [])
+            }
+            for (name, text) in [("Doc 2.rtfd", "y"), ("Doc 3.rtfd", "z")] {
+                #expect(try Files.names(in: tree + "/" + name).sorted() == ["a", "b"])
+                #expect(try Files.text(tree + "/" + name + "/a") == text)
+            }
+            #expect(try Files.names(in: tree).sorted() == ["Doc 2.rtfd", "Doc 3.rtfd", "Doc.rtfd"])
+            #expect(try Files.names(in: tree + "/Doc.rtfd") == ["a"])
+        }
+    }
+
     @Test(arguments: places)
     func `what a program has open for writing is not imported, nor anything else`(parent: String) async throws {
         try await withImport(from: parent) { source, replica, importer in

@@ -368,6 +368,53 @@ extension MountTests {
             }
         }
 
+        @Test func `the rest of a file that is coming waits while the link costs, and comes afterwards`() async throws {
+            try await withSite { site in
+                let (_, b) = try pairWithDataless(site, "large", bytes: randomBytes(64 << 20))
+                try b.succeed("config", "set", "bandwidth", "off/4M")
+                let reader = try b.startShell("exec < large; head -c 10 > /dev/null; sleep 100")
+                defer { reader.kill() }
+                try eventually("the rest is coming") { try b.localBytes(of: "large") > 8 << 20 }
+                try b.succeed("config", "set", "metered", "on")
+                // What has been asked for still comes; without a limit it would be more than this by then.
+                try steadily("no more comes", for: .seconds(9)) { try b.localBytes(of: "large") < 40 << 20 }
+                try b.succeed("config", "reset", "bandwidth")
+                #expect(try b.shell("tail -c 10 large").bytes == Array(randomBytes(64 << 20).suffix(10)))
+                #expect(try b.state(of: "large") == "dataless")
+                try b.succeed("config", "reset", "metered")
+                try b.waitForState(["current"], of: "large")
+            }
+        }
+
+        @Test func `while the system's bus is away a link that costs is taken to cost`() async throws {
+            try await withSite { site in
+                let bus = try SystemBus(site)
+                let a = site.device("a")
+                let b = site.device("b", variables: bus.variables)
+                let network = try bus.serve(
+                    "org.freedesktop.NetworkManager",
+                    at: "/org/freedesktop/NetworkManager",
+                    "Metered",
+                    .number(1)
+                )
+                try a.up()
+                try b.join(a.invite())
+                try b.succeed("config", "set", "download", "greedy")
+                try eventually("it says why nothing comes") {
+                    let keeping = try b.json("status")["mounts"]?.elements.first?["keeping"]
+                    return keeping?["obstacle"]?.string?.contains("metered") == true
+                }
+                try TestSupport.succeed("pkill", "-KILL", "-f", "dbus-daemon .*\(site.folder)/bus.conf")
+                try network.end()
+                try a.write("text", to: "f")
+                try a.sync()
+                try b.sync()
+                try steadily("it does not come") { try b.state(of: "f") == "dataless" }
+                #expect(try b.text("f") == "text")
+                try b.down()
+            }
+        }
+
         @Test func `programs read dataless files right, however they read`() async throws {
             let readers = [
                 "cp f.bin '%'", "cp --sparse=always f.bin '%'", "tar -cf - f.bin | tar -xOf - f.bin > '%'",

@@ -82,6 +82,7 @@ struct Importer {
         count += 1
         guard status.device == device else { throw .mounted(folder.path(of: name)) }
         if isMoved { try folder.refuseForeign(name, status, isCopied: isCopied) }
+        if isCopied { try folder.refuseDevice(name, status) }
         let shape = try folder.shape(of: name, status)
         if status.mode & S_IFMT == S_IFREG {
             if shape == .placeholder {
@@ -177,8 +178,7 @@ private final class Moving {
         var free = wanted
         var number = 1
         while let present = try target.status(of: free) {
-            // A numbered file may be the copy of an import that was killed before it removed the source.
-            if number == 1 || status.mode & S_IFMT != S_IFDIR,
+            if try mayMerge(name, status, of: folder, in: target, with: free, present, isNumbered: number > 1),
                 try merge(name, status, of: folder, in: target, with: free, present, isFine: isFine)
             {
                 return
@@ -196,6 +196,64 @@ private final class Moving {
         case -EXDEV: try copy(name, of: folder, in: target, as: wanted, number: number)
         default: throw .notMoved(folder.path(of: name), failure)
         }
+    }
+
+    /// Whether a folder may be merged with what the tree has under that name; of anything else `merge` finds out. A package is one
+    /// document: one that differs keeps a name of its own, and is not mixed with the other.
+    ///
+    /// What is numbered may be the copy of an import that was killed before it removed the source.
+    private func mayMerge(
+        _ name: Name,
+        _ status: clinux_status,
+        of folder: LocalFolder,
+        in target: LocalFolder,
+        with wanted: Name,
+        _ present: clinux_status,
+        isNumbered: Bool
+    ) throws(ControlError) -> Bool {
+        guard status.mode & S_IFMT == S_IFDIR, present.mode & S_IFMT == S_IFDIR else { return true }
+        let rows = try rows(target, wanted)
+        if isNumbered {
+            // One that was renamed has left nothing to go on with, and what has a row was there before.
+            guard rows.isEmpty, try target.status().device != status.device else { return false }
+        } else if !rows.contains(where: { $0.content.kind == .package }) {
+            return true
+        }
+        let inner = try LocalFolder(opening: name, in: folder)
+        return try isIn(try LocalFolder(opening: wanted, in: target), allOf: inner, orLacks: isNumbered)
+    }
+
+    /// Whether all that lies in a folder lies in one of the tree too, equal.
+    /// - Parameter mayLack: what the tree has not at all does not count.
+    private func isIn(
+        _ target: LocalFolder,
+        allOf folder: LocalFolder,
+        orLacks mayLack: Bool
+    ) throws(ControlError) -> Bool {
+        for name in try folder.names() {
+            try importer.goOn()
+            guard let status = try folder.status(of: name) else { continue }
+            guard let present = try target.status(of: name) else {
+                if mayLack { continue }
+                return false
+            }
+            guard status.mode & S_IFMT == present.mode & S_IFMT else { return false }
+            let isEqual: Bool
+            switch status.mode & S_IFMT {
+            case S_IFDIR:
+                let inner = try LocalFolder(opening: name, in: folder)
+                isEqual = try isIn(try LocalFolder(opening: name, in: target), allOf: inner, orLacks: mayLack)
+            case S_IFREG:
+                guard status.size == present.size, try !target.isPlaceholder(name) else { return false }
+                isEqual = try LocalFolder.haveEqualContents(name, of: folder, name, of: target) {
+                    () throws(ControlError) in try importer.goOn()
+                }
+            case S_IFLNK: isEqual = try folder.linkTarget(name) == target.linkTarget(name)
+            default: isEqual = false
+            }
+            guard isEqual else { return false }
+        }
+        return true
     }
 
     /// `true`: the tree has this already, and the source goes. Folders are merged entry by entry.
@@ -241,13 +299,17 @@ private final class Moving {
         return true
     }
 
-    /// What the tree has under that name was synced as.
     private func items(_ target: LocalFolder, _ name: Name) throws(ControlError) -> [ItemID] {
+        try rows(target, name).map(\.id)
+    }
+
+    /// What the tree has under that name was synced as.
+    private func rows(_ target: LocalFolder, _ name: Name) throws(ControlError) -> [SyncedItem] {
         guard hasSynced else { return [] }
         let replica = importer.replica
         do {
             guard let state = try replica.tree.observe(in: target.raw, name) else { return [] }
-            return try replica.database.synced(key: state.key).map(\.id)
+            return try replica.database.synced(key: state.key)
         } catch {
             throw ControlError("\(target.path(of: name))", "\(error)")
         }

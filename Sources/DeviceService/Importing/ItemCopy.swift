@@ -5,9 +5,11 @@ internal import SystemPackage
 internal import UbiquityControl
 internal import UbiquityModel
 
-/// Copies an item from another filesystem: contents, modes, times, attributes, links, fifos.
+/// Copies an item from another filesystem: contents, owners, modes, times, attributes, links, fifos.
 enum ItemCopy {
     private static let attempts = 3
+    /// Attributes that say who may do what with an item, and what it may do.
+    private static let rights = ["system.posix_acl_access", "system.posix_acl_default", "security.capability"]
 
     /// Of anything but a folder.
     /// - Parameter goOn: asked again and again, also within a file.
@@ -26,12 +28,20 @@ enum ItemCopy {
             let link = try folder.linkTarget(name).map { CChar(bitPattern: $0) } + [0]
             let code = new.withCString { symlinkat(link, target.raw, $0) < 0 ? errno : 0 }
             guard code == 0 else { throw target.failure(new, code) }
+            setOwner(new, of: target, status)
             try setTimes(new, of: target, status)
         default:
-            let code = new.withCString { mknodat(target.raw, $0, mode_t(status.mode), 0) < 0 ? errno : 0 }
+            // It may have become one since the look at everything.
+            try folder.refuseDevice(name, status)
+            let code = new.withCString { new in
+                // The umask counts for the first of the two only.
+                mknodat(target.raw, new, mode_t(status.mode), 0) < 0
+                    || fchmodat(target.raw, new, mode_t(status.mode & 0o7777), 0) < 0 ? errno : 0
+            }
             guard code == 0 else {
                 throw ControlError("\(folder.path(of: name))", "cannot be copied: \(systemMessage(code))")
             }
+            setOwner(new, of: target, status)
         }
         return status
     }
@@ -116,10 +126,16 @@ enum ItemCopy {
         _ kind: LocalKind,
         path: ControlPath
     ) throws(ControlError) {
-        let refused: [[UInt8]]
+        var refused: [[UInt8]]
+        // First: it ends setuid, setgid and capabilities. Only root gives files to others, and what would make a program act for its owner
+        // is not for another owner.
+        let isOwned = fchown(copy, status.user, status.group) == 0
         do throws(Errno) {
             refused = try ExtendedAttributes.replaceSynced(copy, with: try ExtendedAttributes.synced(source))
-            try InodeMode.set(copy, try LocalFolder.trueMode(source, status, kind) & 0o777, kind)
+            // Before the mode, which may be another one on this disk than an access list says.
+            refused += try copyRights(from: source, to: copy)
+            let mode = try LocalFolder.trueMode(source, status, kind)
+            try InodeMode.set(copy, isOwned ? mode : mode & 0o777, kind)
         } catch {
             throw ControlError("\(path)", "\(error)")
         }
@@ -133,6 +149,23 @@ enum ItemCopy {
         }
         let code = clinux_set_modified(copy, status.modified_seconds, status.modified_nanoseconds)
         guard code == 0 else { throw ControlError("\(path)", systemMessage(code)) }
+    }
+
+    /// - Returns: those that cannot be kept.
+    private static func copyRights(from source: Int32, to copy: Int32) throws(Errno) -> [[UInt8]] {
+        var refused = [[UInt8]]()
+        for name in rights {
+            guard let value = try ExtendedAttributes.get(source, name) else { continue }
+            do throws(Errno) { try ExtendedAttributes.set(copy, name, value) } catch {
+                refused.append(Array(name.utf8))
+            }
+        }
+        return refused
+    }
+
+    /// Of what has no content. Whoever may not give it away keeps it.
+    private static func setOwner(_ name: Name, of folder: LocalFolder, _ status: clinux_status) {
+        _ = name.withCString { fchownat(folder.raw, $0, status.user, status.group, AT_SYMLINK_NOFOLLOW) }
     }
 
     private static func setTimes(

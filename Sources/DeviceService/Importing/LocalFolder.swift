@@ -237,6 +237,12 @@ final class LocalFolder {
         )
     }
 
+    /// A copy would be no device, or another one.
+    func refuseDevice(_ name: Name, _ status: clinux_status) throws(ControlError) {
+        guard [S_IFCHR, S_IFBLK].contains(status.mode & S_IFMT) else { return }
+        throw ControlError("\(path(of: name))", "a device cannot be copied", remedy: "move it elsewhere")
+    }
+
     /// A program that has a file open for writing, or mapped so, would go on writing to what has no name any more. Call
     /// `clinux_ignore_leases` before.
     func refuseWriter(of name: Name) throws(ControlError) {

@@ -32,22 +32,24 @@ package struct ProcessIdentity: Codable, Sendable, Hashable {
         withDescriptor { descriptor in
             if isAlive { _ = clinux_process_signal(descriptor, signal) }
             return clinux_wait_readable(descriptor, Int32(clamping: limit.components.seconds * 1000)) > 0
-        } ?? true
+        }
     }
 
     /// Waits for its end: that of its last thread, for until then it has its sockets, locks and mounts, although its first one may already be
     /// what the table calls a zombie. `false` if it is still there at the time limit.
     package func waitForEnd(within limit: Duration) -> Bool {
-        withDescriptor { clinux_wait_readable($0, Int32(clamping: limit.components.seconds * 1000)) > 0 } ?? true
+        withDescriptor { clinux_wait_readable($0, Int32(clamping: limit.components.seconds * 1000)) > 0 }
     }
 
-    /// `nil` if the process is gone.
-    private func withDescriptor<Value>(_ body: (Int32) -> Value) -> Value? {
+    /// - Returns: whether the process has ended: what `body` says, unless it was gone before.
+    private func withDescriptor(_ body: (Int32) -> Bool) -> Bool {
         let descriptor = clinux_process_open(pid)
-        guard descriptor >= 0 else { return nil }
+        // No other failure says that it has ended: this process may have no descriptor left.
+        guard descriptor >= 0 else { return descriptor == -ESRCH }
         defer { close(descriptor) }
-        // The number may have become another one's before it was opened, but not since.
-        guard ProcessTable.fields(of: pid)?.started == started else { return nil }
+        // The number may have become another one's before it was opened, but not since. Where the table cannot be read the descriptor
+        // tells.
+        if let fields = ProcessTable.fields(of: pid), fields.started != started { return true }
         return body(descriptor)
     }
 }

@@ -41,6 +41,9 @@ struct SystemBusConnection {
 
     init(_ bus: OpaquePointer) { self.bus = bus }
 
+    /// False once the bus has gone away.
+    var isOpen: Bool { sd_bus_is_open(bus) > 0 }
+
     func match(_ rule: String, _ user: UnsafeMutableRawPointer, _ told: sd_bus_message_handler_t) -> Int32 {
         sd_bus_add_match(bus, nil, rule, told, user)
     }

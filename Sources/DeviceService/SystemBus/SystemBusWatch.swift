@@ -8,7 +8,7 @@ internal import Synchronization
 /// (NetworkManager) and its power (UPower).
 ///
 /// 1. `start` begins to listen, on a thread of its own. Without a bus nothing is ever told, and nobody is bothered.
-/// 2. A bus that goes away is looked for again.
+/// 2. A bus that goes away is looked for again. Until then the machine is taken to be as it was: a link that costs costs no less for that.
 /// 3. `stop` ends the thread.
 ///
 /// It starts none of these services, and asks again only when one of them tells of a change.
@@ -52,6 +52,8 @@ final class SystemBusWatch: Sendable {
         BlockingThread.start("ubi-bus") { [self] in
             // Only a bus that was there is waited for.
             while listen(sleeper), !isWoken(sleeper, within: Self.pause) {}
+            // Nobody says anything of the machine any more.
+            if !state.withLock({ $0.isStopping }) { note(MachineConditions()) }
             close(sleeper)
         }
     }
@@ -100,7 +102,6 @@ final class SystemBusWatch: Sendable {
         logger.debug("the system bus is not watched for now", metadata: ["why": "\(Self.text(status))"])
         // What was begun is not left so.
         tell(.sleeps(false))
-        note(MachineConditions())
         state.withLock { $0.isOutdated = true }
         return true
     }
@@ -163,6 +164,8 @@ final class SystemBusWatch: Sendable {
         // NM_METERED_YES and NM_METERED_GUESS_YES; who does not know says 0.
         let metered = bus.value(of: .metered)
         let battery = bus.value(of: .onBattery)
+        // Without an answer since the bus is gone, nobody has said that it is otherwise.
+        guard bus.isOpen else { return }
         note(MachineConditions(isMetered: metered == 1 || metered == 3, isOnBattery: battery == 1))
     }
 

@@ -9,10 +9,17 @@ import UbiquityModel
 /// One pump for each file of which something is wanted: it fetches, range after range, what is waited for, what reading needs next, and then
 /// the rest; it ends when nobody wants any more of it.
 extension ContentFiller {
-    func startPump(_ file: PlaceholderFile) { Task { await self.pump(file) } }
+    func startPump(_ file: PlaceholderFile) {
+        Task {
+            await self.pump(file)
+            // It may have made room for another one's rest.
+            self.startRests()
+        }
+    }
 
     private func pump(_ file: PlaceholderFile) async {
         let id = ObjectIdentifier(file)
+        let obstacles = state.withLock(\.obstacles)
         do throws(FillError) {
             let (source, isParked) = try await sourceOrPark(file, id)
             guard let manifest = source.manifest, !isParked else { return tellEnded() }
@@ -23,7 +30,7 @@ extension ContentFiller {
             completeServed(id)
         } catch {
             logger.info("cannot fetch", metadata: ["revision": "\(file.placeholder.revision)", "why": "\(error)"])
-            fail(id, error)
+            fail(id, error, obstacles)
         }
         tellEnded()
     }
@@ -57,7 +64,8 @@ extension ContentFiller {
                 if let index = state.finishing.firstIndex(where: { $0 === file }) { state.finishing.remove(at: index) }
             }
         }
-        if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded, !file.isWhole { try await finish(file) }
+        // Also if the driver was faster, for who writes to it: nobody else tells the engine.
+        if file.missing(in: 0..<index.size).isEmpty, !file.isDiscarded { try await finish(file) }
     }
 
     /// Fetches a range, and what follows it: of long ones, the next is asked for shortly before the last bytes have come.
@@ -148,6 +156,8 @@ extension ContentFiller {
         let largest = min(Self.largestWindow, room)
         return state.withLock { state in
             guard var entry = state.files[id] else { return nil }
+            // Asked once: what is not fetched for it is put off for it.
+            let isRestrained = restraint.isOn
             if !file.isDiscarded, !file.isWhole {
                 // Who reads a part waits for that alone, and not for the rest of what somebody wants whole.
                 let first = entry.waiters.lazy.filter { !file.missing(in: $0.value.range).isEmpty }
@@ -162,7 +172,7 @@ extension ContentFiller {
                             )
                         )
                 }
-                if entry.wantsRest, entry.openCount > 0, room >= Self.largestWindow {
+                if entry.wantsRest, entry.openCount > 0, !isRestrained, room >= Self.largestWindow {
                     if let start = file.missing(in: 0..<size).first?.lowerBound {
                         return start..<min(size, start + Self.largestWindow / 2)
                     }
@@ -170,7 +180,9 @@ extension ContentFiller {
             }
             // A waiter whose range came meanwhile is completed by the caller.
             entry.isPumping = false
+            entry.putOff = nil
             state.files[id] = entry
+            if entry.wantsRest, entry.openCount > 0, isRestrained { state.putOffRest(id) }
             state.finishing.append(file)
             return nil
         }
@@ -188,7 +200,7 @@ extension ContentFiller {
         let size = file.placeholder.size
         return state.withLock { state in
             guard let entry = state.files[id], state.obstacle == nil else { return nil }
-            guard entry.openCount > 0, entry.wantsRest else { return nil }
+            guard entry.openCount > 0, entry.wantsRest, !restraint.isOn else { return nil }
             let elsewhere = entry.waiters.values.contains { waiter in
                 file.missing(in: waiter.range).contains {
                     $0.lowerBound < asked.lowerBound || $0.lowerBound > asked.upperBound
@@ -233,17 +245,23 @@ extension ContentFiller {
         }
     }
 
-    private func fail(_ id: ObjectIdentifier, _ error: FillError) {
-        let (waiting, unused): ([Waiter], PlaceholderFile?) = state.withLock { state in
-            guard var entry = state.files[id] else { return ([], nil) }
+    /// - Parameter obstacles: how many there had been when the pump began.
+    private func fail(_ id: ObjectIdentifier, _ error: FillError, _ obstacles: UInt64) {
+        let (waiting, restart, unused): ([Waiter], PlaceholderFile?, PlaceholderFile?) = state.withLock { state in
+            guard var entry = state.files[id] else { return ([], nil, nil) }
+            // What ended it is over, and whoever waits now has come since: he is not told of that.
+            if state.obstacles != obstacles, state.obstacle == nil, !entry.waiters.isEmpty {
+                return ([], entry.file, nil)
+            }
             let waiting = Array(entry.waiters.values)
             entry.waiters.removeAll()
             entry.isPumping = false
             entry.wantsRest = false
             state.files[id] = entry.openCount > 0 ? entry : nil
-            return (waiting, entry.openCount > 0 ? nil : entry.file)
+            return (waiting, nil, entry.openCount > 0 ? nil : entry.file)
         }
         for waiter in waiting { waiter.completion(error) }
+        if let restart { startPump(restart) }
         if let unused { remember(unused) }
     }
 

@@ -18,6 +18,9 @@ package final class ContentFiller: Sendable {
     static let overlap: Int64 = 2 * 1024 * 1024
     /// How long a handle must stay open before the rest follows by itself.
     static let openBeforeRest = Duration.seconds(1)
+    /// Files of which the rest comes at the same time, apart from those that somebody reads: each takes a connection of its own, and a
+    /// program may keep thousands open.
+    static let restsAtOnce = 16
 
     /// Where a file's content comes from.
     struct Source: Sendable {
@@ -51,9 +54,28 @@ package final class ContentFiller: Sendable {
         var wantsRest = false
         /// A moment from now that will be so, if it stays open.
         var restIsDue = false
+        /// The rest waits until fewer come, or until a restraint ends; the lowest of these numbers is the next.
+        var putOff: UInt64?
         var source: Source?
         var window = ContentFiller.smallestWindow
         var lastEnd: Int64 = 0
+
+        /// Read-ahead grows while reading goes on, where it costs nothing.
+        mutating func noteRead(_ range: Range<Int64>, isMetered: Bool) {
+            if isMetered {
+                window = ContentFiller.smallestWindow
+            } else if lastEnd > 0, range.lowerBound >= lastEnd - 1024 * 1024,
+                // Not the sum of the two: the end of the largest file is the largest number.
+                range.lowerBound - lastEnd <= window
+            {
+                window = min(window * 2, ContentFiller.largestWindow)
+                if window == ContentFiller.largestWindow { wantsRest = true }
+            } else {
+                window = ContentFiller.smallestWindow
+            }
+            lastEnd = range.upperBound
+            if range == 0..<file.placeholder.size { window = ContentFiller.largestWindow }
+        }
     }
 
     struct State: Sendable {
@@ -61,11 +83,16 @@ package final class ContentFiller: Sendable {
         /// Nothing of them is fetched any more; they are about to become whole.
         var finishing: [PlaceholderFile] = []
         var endWaiters: [InodeKey: [CheckedContinuation<Void, Never>]] = [:]
+        /// Numbers those who wait, and what is put off.
         var nextWaiter: UInt64 = 0
+        /// The rest of some file is put off.
+        var hasPutOff = false
         /// How often a content has arrived that was only announced before.
         var arrivals: UInt64 = 0
         /// Why nothing can be fetched at the moment.
         var obstacle: FillError?
+        /// How often something was in the way: whoever had waited until then was told.
+        var obstacles: UInt64 = 0
         /// It is that the server is not reached, which may be over at any moment.
         var isUnreachable = false
         /// Nothing will be fetched any more.
@@ -78,13 +105,37 @@ package final class ContentFiller: Sendable {
             guard let entry = files[id], entry.waiters.isEmpty, entry.openCount <= 0, !entry.isPumping else { return }
             files[id] = nil
         }
+
+        mutating func putOffRest(_ id: ObjectIdentifier) {
+            nextWaiter += 1
+            files[id]?.putOff = nextWaiter
+            hasPutOff = true
+        }
+
+        /// As many of those whose rest is put off as may come now, the first ones first: they count as being fetched from here on.
+        mutating func takeRests() -> [PlaceholderFile] {
+            guard hasPutOff, obstacle == nil else { return [] }
+            let room = ContentFiller.restsAtOnce - files.values.count(where: \.isPumping)
+            guard room > 0 else { return [] }
+            let due = files.filter { _, entry in
+                entry.putOff != nil && entry.wantsRest && entry.openCount > 0 && !entry.isPumping
+                    && !entry.file.isWhole && !entry.file.isDiscarded
+            }
+            let taken = due.sorted { $0.value.putOff ?? 0 < $1.value.putOff ?? 0 }.prefix(room)
+            for (id, _) in taken {
+                files[id]?.putOff = nil
+                files[id]?.isPumping = true
+            }
+            hasPutOff = due.count > taken.count
+            return taken.map(\.value.file)
+        }
     }
 
     /// Guards memory only; never held while a completion runs.
     let state = Mutex(State())
     let downloader: Downloader
     let replica: Replica
-    private let restraint: FetchingRestraint
+    let restraint: FetchingRestraint
     /// How long a read waits for content that its author has not sent yet.
     let patience: Duration
     let logger: Logger
@@ -117,6 +168,7 @@ package final class ContentFiller: Sendable {
         self.missed = missed
         self.grew = grew
         self.wanted = wanted
+        restraint.whenEnded { [weak self] in self?.startRests() }
     }
 
     // MARK: The driver's side
@@ -181,7 +233,7 @@ package final class ContentFiller: Sendable {
             state.nextWaiter += 1
             var entry = state.files[id] ?? FileState(file: file)
             entry.waiters[state.nextWaiter] = waiter
-            noteRead(&entry, range)
+            entry.noteRead(range, isMetered: restraint.current == .metered)
             let start = !entry.isPumping && state.obstacle == nil
             if start { entry.isPumping = true }
             state.files[id] = entry
@@ -221,21 +273,6 @@ package final class ContentFiller: Sendable {
         waiter?.completion(obstacle)
     }
 
-    private func noteRead(_ entry: inout FileState, _ range: Range<Int64>) {
-        if restraint.current == .metered {
-            entry.window = Self.smallestWindow
-        } else if range.lowerBound >= entry.lastEnd - 1024 * 1024, range.lowerBound <= entry.lastEnd + entry.window,
-            entry.lastEnd > 0
-        {
-            entry.window = min(entry.window * 2, Self.largestWindow)
-            if entry.window == Self.largestWindow { entry.wantsRest = true }
-        } else {
-            entry.window = Self.smallestWindow
-        }
-        entry.lastEnd = range.upperBound
-        if range == 0..<entry.file.placeholder.size { entry.window = Self.largestWindow }
-    }
-
     private func cancel(_ number: UInt64, of id: ObjectIdentifier) {
         let waiter = state.withLock { state in
             defer { state.dropIfUnused(id) }
@@ -246,19 +283,21 @@ package final class ContentFiller: Sendable {
 
     private func wantRest(of file: PlaceholderFile) {
         let id = ObjectIdentifier(file)
-        let isRestrained = restraint.isOn
-        let start: Bool = state.withLock { state in
+        state.withLock { state in
             state.files[id]?.restIsDue = false
-            guard var entry = state.files[id], entry.openCount > 0, state.obstacle == nil, !isRestrained else {
-                return false
-            }
-            entry.wantsRest = true
-            let start = !entry.isPumping
-            entry.isPumping = true
-            state.files[id] = entry
-            return start
+            guard let entry = state.files[id], entry.openCount > 0, state.obstacle == nil, !file.isWhole else { return }
+            state.files[id]?.wantsRest = true
+            // Who is at it goes on with the rest.
+            if !entry.isPumping { state.putOffRest(id) }
         }
-        if start { startPump(file) }
+        startRests()
+    }
+
+    /// What was put off follows, as far as that may be now.
+    func startRests() {
+        // The restraint is asked under the lock: whoever ends it comes here afterwards, and finds what was put off for it.
+        let files: [PlaceholderFile] = state.withLock { state in restraint.isOn ? [] : state.takeRests() }
+        for file in files { startPump(file) }
     }
 
     // MARK: The engine's side
@@ -350,13 +389,15 @@ package final class ContentFiller: Sendable {
         }
         for file in files { completeServed(ObjectIdentifier(file)) }
         tellEnded()
+        startRests()
     }
 
     /// All that are complete become whole, with one sync for all of them.
     func finish(_ files: [PlaceholderFile]) async throws(Errno) {
         let replica = replica
         let finished = try? await BlockingPool.shared.run { () -> Result<[(PlaceholderFile, LocalState)], Errno> in
-            let complete = files.filter { $0.isComplete && !$0.isWhole && !$0.isDiscarded }
+            // Also those that the driver has finished since, for who writes to them: nobody else tells the engine.
+            let complete = files.filter { $0.isComplete && !$0.isDiscarded }
             do throws(Errno) { try replica.tree.synchronize() } catch { return .failure(error) }
             // One that was truncated or evicted meanwhile is left out.
             return .success(
@@ -381,6 +422,7 @@ package final class ContentFiller: Sendable {
             return idle.values.map(\.file)
         }
         for file in waiting { startPump(file) }
+        startRests()
     }
 
     /// Nothing is fetched any more: EACCES.
@@ -396,6 +438,7 @@ package final class ContentFiller: Sendable {
             state.isUnreachable = isPassing
             state.obstacle = obstacle
             guard obstacle != nil else { return [] }
+            state.obstacles += 1
             var waiting = [Waiter]()
             for id in Array(state.files.keys) {
                 waiting += state.files[id]?.waiters.values.map { $0 } ?? []

@@ -22,12 +22,22 @@ package enum Restraint: UInt8, Sendable, CaseIterable {
 final class FetchingRestraint: Sendable {
     /// 0: none.
     private let reason = Atomic<UInt8>(0)
+    /// A leaf: memory work only.
+    private let ended = Mutex<(@Sendable () -> Void)?>(nil)
 
     var current: Restraint? { Restraint(rawValue: reason.load(ordering: .relaxed)) }
     var isOn: Bool { current != nil }
 
+    /// - Parameter ended: called at the end of each restraint, on the thread that ends it.
+    func whenEnded(_ ended: @escaping @Sendable () -> Void) { self.ended.withLock { $0 = ended } }
+
     /// - Returns: what it was.
     func set(_ new: Restraint?) -> Restraint? {
-        Restraint(rawValue: reason.exchange(new?.rawValue ?? 0, ordering: .relaxed))
+        let former = Restraint(rawValue: reason.exchange(new?.rawValue ?? 0, ordering: .relaxed))
+        if former != nil, new == nil {
+            let ended = ended.withLock { $0 }
+            ended?()
+        }
+        return former
     }
 }
