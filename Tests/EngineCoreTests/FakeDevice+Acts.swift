@@ -19,7 +19,11 @@ extension FakeDevice: EngineDevice {
         identifiers += 1
         return RevisionID(high: 9, low: identifiers)
     }
-    func noteChanges() -> Bool { true }
+    func noteChanges() -> Bool {
+        hearings += 1
+        whenHeard(hearings)
+        return true
+    }
     func perform(_ effect: EngineCore.Effect) {}
     func manifest(_ content: ContentID) throws -> Manifest? { nil }
     func remoteChildren(of folder: ItemID) throws -> [RemoteItem] { [] }
@@ -55,6 +59,7 @@ extension FakeDevice: EngineDevice {
     func itemsDeletedHere(limit: Int) throws -> Set<ItemID> { [] }
     func record(_ record: PassRecord) async throws {
         if databaseFails { throw BrokenDatabase() }
+        upserts += record.changes.upserts
         for item in record.changes.answeredDeletions { sentDeletions[item] = nil }
     }
     func makeDurable(_ places: [LocalPlace], _ folders: Set<InodeKey>) async -> Bool { true }
@@ -71,11 +76,13 @@ extension FakeDevice: EngineDevice {
     }
     func stage(_ remote: RemoteItem) async throws -> String { "" }
     func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] { [:] }
-    // No test of these fetches anything.
-    func wholeContent(_ wanted: WantedContent) async -> WholeContent { fatalError("nothing is fetched") }
+    func wholeContent(_ wanted: WantedContent) async -> WholeContent { whole() }
     func newStagedName() -> String { "" }
-    func discard(_ staged: String) {}
-    func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? { nil }
+    func discard(_ staged: String) { discarded.append(staged) }
+    func perform(_ mutation: Mutation, at path: ItemPath) async -> Result<MutationResult, MutationFailure>? {
+        performed += 1
+        return nil
+    }
     func perform(_ acts: [(Mutation, ItemPath)]) async -> [Result<MutationResult, MutationFailure>?] { [] }
     func noteRevision(_ revision: RevisionID, of item: ItemID) {}
     func willAppear(_ staged: [(item: ItemID, name: String)]) {}
@@ -104,6 +111,7 @@ extension FakeDevice: EngineDevice {
         chunks: [(id: ChunkID, bytes: [UInt8])]
     ) async throws -> [OperationOutcome] {
         committed += operations
+        whileCommitting()
         guard let answer else { throw LostAnswer() }
         return operations.map(answer)
     }

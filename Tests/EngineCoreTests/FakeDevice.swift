@@ -16,6 +16,19 @@ final class FakeDevice: DeviceView {
     /// What has been sent, and what the cloud answers; `nil`: the answer is lost.
     var committed: [ItemOperation] = []
     var answer: ((ItemOperation) -> OperationOutcome)?
+    /// The commit has reached the cloud.
+    var whileCommitting: () -> Void = {}
+    /// Rows that passes have written.
+    var upserts: [SyncedItem] = []
+    /// What comes of bringing a content here.
+    var whole: () -> WholeContent = { .not(.failed) }
+    var discarded: [String] = []
+    /// Acts on the tree, none of which is done.
+    var performed = 0
+    /// How often it was asked what programs did, and what is told then.
+    var hearings = 0
+    var whenHeard: (Int) -> Void = { _ in }
+    var extended: [InodeKey: [[UInt8]: [UInt8]]] = [:]
     /// How many identifiers were made.
     var identifiers: UInt64 = 0
 
@@ -86,7 +99,7 @@ final class FakeDevice: DeviceView {
     func target(of place: LocalPlace) -> [UInt8]? { nil }
 
     func extendedAttributes(of place: LocalPlace, _ key: InodeKey) -> [[UInt8]: [UInt8]]? {
-        tree[place]?.key == key ? [:] : nil
+        tree[place]?.key == key ? extended[key] ?? [:] : nil
     }
 
     func bytes(of place: LocalPlace, _ key: InodeKey, limit: Int) -> [UInt8]? {

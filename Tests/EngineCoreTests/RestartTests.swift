@@ -120,6 +120,26 @@ import UbiquityModel
         #expect(synchronizer.tracker.unwitnessed.isEmpty)
     }
 
+    @Test func `what a program has told of before the first look is its act`() throws {
+        let (place, agreed, _) = try file()
+        var state = agreed
+        state.changed = Timestamp(nanoseconds: 2)
+        device.put(state, at: place)
+        let synchronizer = start()
+        let change = LocalChange(
+            aspects: .content,
+            parent: place.folder,
+            name: place.name,
+            key: state.key,
+            mayHaveOtherNames: false,
+            isFolder: false
+        )
+        synchronizer.note(change)
+        try synchronizer.scan(isAfterCleanStop: true)
+        #expect(device.unwitnessed == [])
+        #expect(synchronizer.tracker.unwitnessed.isEmpty)
+    }
+
     @Test func `what could not be written down is written the next time`() throws {
         let (place, agreed, _) = try file()
         var state = agreed

@@ -324,12 +324,20 @@ extension ItemTracker {
             newItems.remove(found.state.key)
         }
         let isKnown = candidate.synced != nil
-        pass.setRow(isKnown ? SyncedItem(remote, local: LocalEvidence(found.state)) : comparedByContent(remote, found))
+        let row = isKnown ? SyncedItem(remote, local: LocalEvidence(found.state)) : comparedByContent(remote, found)
+        if isKnown, isWritten(row, pass), candidate.read == nil { return }
+        pass.setRow(row)
         if let manifest = candidate.read?.manifest, let content = candidate.read?.content {
             pass.manifests[content] = manifest
         }
         if sending.removeValue(forKey: candidate.id) != nil { pass.changes.answered.append(candidate.id) }
         pass.written.append(found.place)
+    }
+
+    /// There is nothing to write down: of what was sent, the cloud tells once more by its feed.
+    private func isWritten(_ row: SyncedItem, _ pass: Pass) -> Bool {
+        guard pass.syncedRow(row.id) == nil, sending[row.id] == nil else { return false }
+        return ((try? view.synced(row.id)) ?? nil) == row
     }
 
     /// Made twice, the same both times: the local item continues the cloud's.

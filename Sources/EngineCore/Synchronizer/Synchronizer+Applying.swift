@@ -167,6 +167,11 @@ extension Synchronizer {
             guard let name = await stage(candidate, remote) else { return }
             staged = name
         }
+        guard !wasWritten(found, since: pass) else {
+            device.discard(staged)
+            candidate.verdict = .again
+            return
+        }
         let evidence = LocalEvidence(found.state)
         let (folder, name) = (found.place.folder, found.place.name)
         let mutation =
@@ -206,6 +211,14 @@ extension Synchronizer {
             pass.setRow(row)
             candidate.synced = row
         }
+    }
+
+    /// Of who writes as many bytes and sets the time back, only the driver tells: a package's evidence has no change times, which linking moves, and
+    /// those of a file that was looked at for another reason say nothing.
+    private func wasWritten(_ found: Candidate.Found, since pass: Pass) -> Bool {
+        guard found.state.kind == .package || found.state.kind == .file && !found.state.isDataless else { return false }
+        _ = hearPrograms()
+        return tracker.changedAt[found.place].map { $0 > pass.seenUpTo } ?? false
     }
 
     /// Programs open the files of a package one by one: it is not replaced in the middle of that, but they cannot hold it up for ever.
@@ -276,6 +289,10 @@ extension Synchronizer {
                 // It is there, and a folder above is not known yet: without its row it would be new, and sent.
                 candidate.verdict = .later(.seconds(1))
             }
+            return
+        }
+        guard !wasWritten(found, since: pass) else {
+            candidate.verdict = .again
             return
         }
         let isFolder = found.state.kind == .folder
@@ -491,14 +508,19 @@ extension Synchronizer {
     /// Attributes that this disk has no room for are not agreed on: whoever looks next would take them for removed, and remove them everywhere.
     package func agreed(_ remote: RemoteItem, _ state: LocalState, _ place: LocalPlace) -> SyncedItem {
         var row = SyncedItem(remote, local: LocalEvidence(state))
-        guard !row.attributes.extended.isEmpty, state.kind == .folder || state.kind == .file,
+        guard !row.attributes.extended.isEmpty, state.kind != .symlink,
             let there = (try? device.extendedAttributes(of: place, state.key)) ?? nil,
             !row.attributes.extended.keys.allSatisfy({ there[$0] != nil }),
             // Not what a program has removed since.
-            let now = (try? device.observe(place)) ?? nil, now.key == state.key, now.changed == state.changed
+            let now = (try? device.observe(place)) ?? nil, now.key == state.key, isUnchanged(now, since: state)
         else { return row }
         row.attributes.extended = row.attributes.extended.filter { there[$0.key] != nil }
         return row
+    }
+
+    /// To publish a package moves its folder's change time.
+    private func isUnchanged(_ now: LocalState, since state: LocalState) -> Bool {
+        state.kind == .package ? LocalEvidence(now) == LocalEvidence(state) : now.changed == state.changed
     }
 
     /// A program may have renamed or removed a folder in the moment since it came there, and has said so already.

@@ -57,7 +57,7 @@ extension Synchronizer {
         for (place, delay) in pass.lookLaterAt.sorted(by: { $0.key < $1.key }) {
             handle(.due(.place(place), after: delay))
         }
-        let others = gone + lookedAtAfterPass + pass.all.filter(\.leavesAnnouncement).map(\.id)
+        let others = gone + lookedAtAfterPass + takeOwnInPass() + pass.all.filter(\.leavesAnnouncement).map(\.id)
         lookedAtAfterPass = []
         if !others.isEmpty { handle(.pendingLoaded(others, isLast: false)) }
         for work in woken { handle(.woken(work)) }

@@ -217,7 +217,8 @@ extension Synchronizer {
                     if extent != .afterCleanStop {
                         try compare(state, row, at: place)
                     } else if item != nil, try compare(state, row, at: place) {
-                        tracker.unwitnessed.insert(place)
+                        // The mount is there before this: what a program has told of is its act.
+                        if tracker.changedAt[place] == nil { tracker.unwitnessed.insert(place) }
                         // Also one that goes on as the item that had its name: not only what that had lies in it.
                         if state.kind == .folder, try folderItem(state.key) == nil { strangeFolders.insert(state.key) }
                     }

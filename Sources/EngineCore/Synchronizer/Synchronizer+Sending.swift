@@ -50,7 +50,7 @@ private struct Prepared {
 
 /// Turns decisions into operations, commits them in batches, and records what the server answered.
 extension Synchronizer {
-    private static var operationsPerCommit: Int { 256 }
+    private static var operationsPerCommit: Int { EngineCore.passLimit }
     /// Plain bytes of the chunks that travel inside one commit.
     private static var commitBytes: Int { 4 * 1024 * 1024 }
     /// From this size on a commit's chunks are offered before they are sent.
@@ -315,8 +315,9 @@ extension Synchronizer {
 
     private func commit(_ batch: [Prepared], _ pass: Pass) async throws {
         var chunks = batch.flatMap(\.chunks)
-        if chunks.reduce(0, { $0 + $1.bytes.count }) > Self.offeredBytes {
+        if chunks.reduce(0, { $0 + $1.bytes.count }) > Self.offeredBytes, offering.isDue() {
             let lacking = try await device.missing(chunks.map(\.id))
+            offering.note(allLacking: chunks.allSatisfy { lacking.contains($0.id) })
             chunks.removeAll { !lacking.contains($0.id) }
         }
         try noteSending(batch)

@@ -44,6 +44,9 @@ package final class Synchronizer<Device: EngineDevice> {
     var strangeFolders: Set<InodeKey> = []
     /// Items that something has become of in a pass that may have looked at them before.
     var lookedAtAfterPass: [ItemID] = []
+    /// Of what this device has sent, what the cloud has told of during a pass.
+    private var ownInPass: [RemoteItem] = []
+    var offering = Offering()
     /// Packages with changes that are not sent, and where those are of which that was told.
     var changedPackages: Set<InodeKey> = []
     var placesOfChangedPackages: [LocalPlace: InodeKey] = [:]
@@ -156,9 +159,19 @@ package final class Synchronizer<Device: EngineDevice> {
         if core.holdsUp || isRunningPass { for item in items { handle(.woken(.item(item.id))) } }
         if !items.isEmpty { handle(.remoteChanged) }
         // What this device has sent, unanswered, does not wait in the cloud until a program asks for it: here it may have gone.
-        let own = items.filter(isOwn).map(\.id)
-        if !own.isEmpty { handle(.pendingLoaded(own, isLast: false)) }
+        let own = items.filter(isOwn)
+        if isRunningPass {
+            ownInPass += own
+        } else if !own.isEmpty {
+            handle(.pendingLoaded(own.map(\.id), isLast: false))
+        }
         noteRemoteRules(items)
+    }
+
+    /// What a pass has sent comes back by the feed while it waits for the answer: only what it has not settled is looked at.
+    func takeOwnInPass() -> [ItemID] {
+        defer { ownInPass = [] }
+        return ownInPass.filter(isOwn).map(\.id)
     }
 
     /// Folders that were in the cloud only have been made here: what was parked since there was no such folder may go on. Not if very much is

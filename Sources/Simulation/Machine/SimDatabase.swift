@@ -167,7 +167,7 @@ struct SimDatabase {
         manifests new: [ContentID: Manifest] = [:]
     ) {
         write(remote: items)
-        if let answered { self.answered = answered }
+        if let answered { noteHead(answered) }
         for id in changes.removals {
             synced[id] = nil
             refresh(id)

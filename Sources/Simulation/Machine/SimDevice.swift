@@ -272,6 +272,8 @@ final class SimDevice {
     }
 
     private func compare(_ number: UInt64) async throws {
+        while synchronizer.isRunningPass { try await pause(100...1_000) }
+        guard number == connection else { throw SimFailure.offline }
         _ = try await synchronizer.compareWithRestored { since in
             let page = try await self.page(since: since ?? .beginning)
             guard number == self.connection, !self.isDead else { throw SimFailure.offline }
