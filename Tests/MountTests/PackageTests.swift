@@ -44,6 +44,20 @@ extension MountTests {
             }
         }
 
+        @Test func `who sends it asks for nothing of it`() async throws {
+            try await withSite { site in
+                let (a, _) = try site.pair()
+                for round in 1...2 {
+                    try a.shell("mkdir -p D.rtfd; for i in $(seq 50); do echo \(round) > D.rtfd/$i; done")
+                    try a.sync()
+                }
+                // The feed tells this device of it as well.
+                try steadily("nothing has come") {
+                    try a.json("status")["mounts"]?.elements.first?["bytes-received"]?.integer == 0
+                }
+            }
+        }
+
         /// Waits without opening anything: a package in use is not replaced for a while.
         private func wait(_ device: Device, until condition: String) throws {
             let script = "for i in $(seq 200); do if \(condition); then exit 0; fi; sleep 0.2; done; exit 1"

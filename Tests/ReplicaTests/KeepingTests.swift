@@ -23,6 +23,18 @@ import UbiquityModel
         return SyncedItem(try remoteFile(number, "file\(number)"), local: local)
     }
 
+    /// A package of `number` bytes. What stands in the place of its change time is none.
+    private func somePackage(_ number: UInt64, isDataless: Bool = false) throws -> SyncedItem {
+        var item = try remoteFile(number, "package\(number).rtfd")
+        var content = try fileContent(of: item)
+        content.isPackage = true
+        item.content = .file(content)
+        var local = evidence(number)
+        local.changed = Timestamp(nanoseconds: .max)
+        local.isDataless = isDataless
+        return SyncedItem(item, local: local)
+    }
+
     private func fileContent(of item: RemoteItem) throws -> FileContent {
         guard case .file(let file) = item.content else { throw ReplicaError.corrupted("no file") }
         return file
@@ -73,6 +85,27 @@ import UbiquityModel
         try database.close()
         let again = try StateDatabase(path: scratch.appending("state.sqlite"))
         #expect(try again.localContents(limit: 10).map(\.id.low) == [2, 3, 1, 4])
+    }
+
+    @Test func `packages count with what is here of them, from when that is known on`() throws {
+        let whole = try somePackage(10)
+        let part = try somePackage(20, isDataless: true)
+        try database.write(synced: [whole, part, try file(1, changed: 100)])
+        #expect(try database.localBytes() == 11)
+        try database.write(localBytes: 5, ofPackage: part)
+        #expect(try database.localBytes() == 16)
+        #expect(try order() == [1])
+        try database.write(useOfUndatedPackages: Timestamp(nanoseconds: 50))
+        try database.write(useOfUndatedPackages: Timestamp(nanoseconds: 70))
+        #expect(try order() == [10, 20, 1])
+        #expect(try database.localContents(limit: 10).map(\.bytes) == [10, 5, 1])
+        #expect(try database.firstUse(after: Timestamp(nanoseconds: 40)) == Timestamp(nanoseconds: 50))
+        try database.write(uses: [key(10): Timestamp(nanoseconds: 200)])
+        #expect(try order() == [20, 1, 10])
+        #expect(try database.firstUse(after: Timestamp(nanoseconds: 100)) == Timestamp(nanoseconds: 200))
+        try database.write(localBytes: 0, ofPackage: part)
+        #expect(try database.localBytes() == 11)
+        #expect(try order() == [1, 10])
     }
 
     @Test func `filling is a use`() throws {

@@ -27,6 +27,23 @@ import UbiquityModel
         #expect(try PackageIndex(encoded: empty.encoded, contentSize: empty.contentSize) == empty)
     }
 
+    @Test func `folders as deep as a path can say are read, and what is deeper is known before it is sent`() throws {
+        func nested(_ depth: Int) throws -> PackageIndex {
+            let names = [Name](repeating: try Name("a"), count: depth)
+            return PackageIndex(
+                (1...depth).map { .init(path: ItemPath(Array(names[..<$0])), kind: .folder, mode: 0o755) }
+            )
+        }
+        let index = try nested(1500)
+        #expect(index.isReadable)
+        #expect(try PackageIndex(encoded: index.encoded, contentSize: index.contentSize) == index)
+        let deeper = try nested(2049)
+        #expect(!deeper.isReadable)
+        #expect(throws: PackageIndex.Fault.self) {
+            try PackageIndex(encoded: deeper.encoded, contentSize: deeper.contentSize)
+        }
+    }
+
     @Test func `sizes that do not add up, a newer format and what is cut off are refused`() throws {
         let index = try sample()
         #expect(throws: PackageIndex.Fault.self) {

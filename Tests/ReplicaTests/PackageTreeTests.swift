@@ -57,6 +57,8 @@ import UbiquityModel
         let length = try PackageIndex.length(header: content)
         let index = try PackageIndex(encoded: Array(content[..<length]), contentSize: Int64(content.count))
         #expect(index.elements.map(\.path.description) == ["empty", "large", "link", "sub", "sub/small"])
+        // Whoever sends it need not ask for that.
+        #expect(reading.index == index)
         let small = try #require(index.files.last)
         #expect(Array(content[Int(small.offset)...]) == Array("small".utf8))
         // Equal packages are equal contents.
@@ -198,6 +200,27 @@ import UbiquityModel
         let (reading, _) = try read(name, dataless: none)
         #expect(try reading.manifest.size == tree(name).index.contentSize)
         #expect(try reading.state.size == tree(name).index.contentSize)
+    }
+
+    @Test func `one that has gone is looked for again`() throws {
+        try makePackage("one")
+        let key = try #require(Self.key)
+        let folder = try open("one")
+        let state = try PackageTree(folder: folder.raw).state
+        try staging().remove("one")
+        let error = #expect(throws: ContentReadError.self) {
+            try PackageReader.read(
+                folder.raw,
+                expecting: state,
+                key: key,
+                synchronizing: false,
+                dataless: PackageReader.Elsewhere { _ in [] }
+            ) { _, _ in }
+        }
+        guard case .changed? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
     }
 
     @Test func `one that changes while it is read is read again`() throws {

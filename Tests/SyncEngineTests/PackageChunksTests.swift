@@ -40,6 +40,14 @@ import UbiquityModel
         #expect(try chunks([UInt32(empty.encoded.count)]).areThose(of: empty))
     }
 
+    @Test func `holes take no room, and what has no chunks of its own takes all of it`() throws {
+        let chunks = try chunks([start, 4, 6, 20])
+        let hole = try #require(ChunkID(bytes: [UInt8](repeating: 2, count: 32)))
+        #expect(chunks.roomNeeded(from: Int64(start), size: 10, hole: hole) == 4)
+        #expect(chunks.roomNeeded(from: Int64(start) + 10, size: 20, hole: hole) == 20)
+        #expect(chunks.roomNeeded(from: Int64(start), size: 9, hole: hole) == 9)
+    }
+
     @Test func `what is no part is not taken for an empty one`() throws {
         let chunks = try chunks([start, 4, 6, 20])
         let part = try #require(chunks.index(from: Int64(start), size: 10))

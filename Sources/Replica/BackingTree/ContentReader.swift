@@ -12,6 +12,8 @@ package enum ContentReader {
         package var content: ContentID
         /// The file as it was, before and after.
         package var state: LocalState
+        /// What a package is made of; `nil` of a file.
+        package var index: PackageIndex?
     }
 
     /// Cuts the content into chunks and emits each, then compares size and times with those before.

@@ -16,11 +16,11 @@ extension StateDatabase {
         }
     }
 
-    package func write(manifests: [ContentID: Manifest]) throws(ReplicaError) {
+    package func write(manifests: [ContentID: Manifest], replacing: Bool = false) throws(ReplicaError) {
         guard !manifests.isEmpty else { return }
         try writing { database in
             unnamedContents.withLock { $0.formUnion(manifests.keys) }
-            try noteWritten(database, ManifestTable.write(database, manifests))
+            try noteWritten(database, ManifestTable.write(database, manifests, replacing: replacing))
         }
     }
 
@@ -105,12 +105,19 @@ enum RangesTable {
 }
 
 enum ManifestTable {
+    private static let insertNew = "INSERT OR IGNORE INTO manifests (content, entries) VALUES (?, ?)"
+    private static let insertReplacing = "INSERT OR REPLACE INTO manifests (content, entries) VALUES (?, ?)"
+
     /// - Returns: how much was written that was not there.
     @discardableResult
-    static func write(_ database: Database, _ manifests: [ContentID: Manifest]) throws -> Int64 {
+    static func write(
+        _ database: Database,
+        _ manifests: [ContentID: Manifest],
+        replacing: Bool = false
+    ) throws -> Int64 {
         guard !manifests.isEmpty else { return 0 }
-        // A content's name says all of its manifest: one that is there is the same.
-        let insert = try database.prepared("INSERT OR IGNORE INTO manifests (content, entries) VALUES (?, ?)")
+        // A content's name says all of its manifest: one that is there is the same, unless somebody has found that it is not.
+        let insert = try database.prepared(replacing ? insertReplacing : insertNew)
         var written: Int64 = 0
         for (content, manifest) in manifests.sorted(by: { $0.key < $1.key }) {
             let encoded = manifest.encoded

@@ -13,9 +13,9 @@ extension StateDatabase {
     package func localContents(limit: Int) throws(ReplicaError) -> [KeptContent] {
         try reading { database in
             let limits: [SQLValue] = [.integer(Int64(limit))]
-            let whole = try database.rows(ContentTable.whole, limits, ContentTable.decode)
-            let parts = try database.rows(ContentTable.parts, limits, ContentTable.decode)
-            let all = (whole + parts).sorted { ($0.lastUsed, $0.id) < ($1.lastUsed, $1.id) }
+            let all = try [ContentTable.whole, ContentTable.packages, ContentTable.parts]
+                .flatMap { try database.rows($0, limits, ContentTable.decode) }
+                .sorted { ($0.lastUsed, $0.id) < ($1.lastUsed, $1.id) }
             return Array(all.prefix(limit))
         }
     }
@@ -23,7 +23,8 @@ extension StateDatabase {
     /// When the content that was used first after a moment was used.
     package func firstUse(after moment: Timestamp) throws(ReplicaError) -> Timestamp? {
         try reading { database in
-            let uses = try [ContentTable.firstWhole, ContentTable.firstPart].compactMap { sql in
+            let uses = try [ContentTable.firstWhole, ContentTable.firstPackage, ContentTable.firstPart].compactMap {
+                sql in
                 try database.row(sql, [.integer(moment.nanoseconds)]) { row in
                     row.isNull(0) ? nil : Timestamp(nanoseconds: row.integer(0))
                 } ?? nil
@@ -50,6 +51,31 @@ extension StateDatabase {
             for (key, time) in uses.sorted(by: { $0.key < $1.key }) {
                 try update.run([.integer(time.nanoseconds), .blob(key.bytes)])
             }
+        }
+    }
+
+    /// Packages of which nobody knows when they were used, as after they were made here, count as used at that moment: no time on the disk
+    /// says when the content of one came.
+    package func write(useOfUndatedPackages time: Timestamp) throws(ReplicaError) {
+        let isNeeded = try reading { try $0.row(ContentTable.undated) { _ in true } ?? false }
+        guard isNeeded else { return }
+        try writing { try $0.run(ContentTable.date, [.integer(time.nanoseconds)]) }
+    }
+
+    /// How much of a package is here of which not all is; 0: nothing, or all.
+    package func write(localBytes bytes: Int64, ofPackage item: SyncedItem) throws(ReplicaError) {
+        guard case .file(let file) = item.content else { return }
+        // In the table of what is here of files. A package has no placeholder by which anybody would ask for it.
+        let known = try reading { database in
+            try database.row("SELECT bytes FROM ranges WHERE item = ?", [.identifier(item.id)]) { $0.integer(0) }
+        }
+        guard known ?? 0 != bytes else { return }
+        guard bytes > 0 else { return try removeRanges([item.id]) }
+        try writing { database in
+            try database.run(
+                "INSERT OR REPLACE INTO ranges (item, revision, generation, present, bytes) VALUES (?, ?, 0, x'', ?)",
+                [.identifier(item.id), .identifier(file.revision), .integer(bytes)]
+            )
         }
     }
 
@@ -101,13 +127,22 @@ extension StateDatabase {
 private enum ContentTable {
     private static let isWhole = "FROM synced INDEXED BY syncedContent WHERE isDataless = 0 AND kind = 1"
     private static let isPart = "FROM ranges AS r CROSS JOIN synced AS s ON s.id = r.item WHERE s.isDataless = 1"
+    /// They are few: the index of all of them is as good as one of those that are here.
+    private static let isPackage = "FROM synced INDEXED BY syncedPackages WHERE kind = 4"
+    private static let isWholePackage = "\(isPackage) AND isDataless = 0"
     /// As the index has it.
     private static let lastUse = "ifnull(used, localChanged)"
+    /// What of a package stands in the place of a change time is none.
+    private static let isDatedPart = "\(isPart) AND (s.kind <> 4 OR s.used IS NOT NULL)"
 
     static let whole = "SELECT id, size, \(lastUse) \(isWhole) ORDER BY \(lastUse), id LIMIT ?"
-    static let parts = "SELECT r.item, r.bytes, \(lastUse) \(isPart) ORDER BY \(lastUse), r.item LIMIT ?"
+    static let packages = "SELECT id, size, used \(isWholePackage) AND used IS NOT NULL ORDER BY used, id LIMIT ?"
+    static let parts = "SELECT r.item, r.bytes, \(lastUse) \(isDatedPart) ORDER BY \(lastUse), r.item LIMIT ?"
     static let firstWhole = "SELECT min(\(lastUse)) \(isWhole) AND \(lastUse) > ?"
-    static let firstPart = "SELECT min(\(lastUse)) \(isPart) AND \(lastUse) > ?"
+    static let firstPackage = "SELECT min(used) \(isWholePackage) AND used > ?"
+    static let firstPart = "SELECT min(\(lastUse)) \(isDatedPart) AND \(lastUse) > ?"
+    static let undated = "SELECT 1 \(isPackage) AND used IS NULL LIMIT 1"
+    static let date = "UPDATE synced SET used = ? WHERE kind = 4 AND used IS NULL"
     static let wholeOne = """
         SELECT CAST(total(size) AS INTEGER) FROM synced WHERE inode = ? AND isDataless = 0 AND kind = \(ItemKind.file.rawValue)
         """
@@ -121,7 +156,8 @@ private enum ContentTable {
 
     static func localBytes(_ database: Database) throws -> Int64 {
         // Not `sum`, which fails where the sizes that others announce are more than a number together.
-        let sums = try ["CAST(total(size) AS INTEGER) \(isWhole)", "CAST(total(r.bytes) AS INTEGER) \(isPart)"].map {
+        let (sizes, bytes) = ("CAST(total(size) AS INTEGER)", "CAST(total(r.bytes) AS INTEGER)")
+        let sums = try ["\(sizes) \(isWhole)", "\(sizes) \(isWholePackage)", "\(bytes) \(isPart)"].map {
             try database.row("SELECT \($0)") { $0.integer(0) } ?? 0
         }
         return Sizes.sum(sums)

@@ -146,7 +146,18 @@ enum RemoteTable {
             author = excluded.author, edited = excluded.edited, conflicts = excluded.conflicts,
             folded = excluded.folded
         """
-    private static let upsertNewer = upsert + " WHERE excluded.position >= remote.position"
+    /// What is written already is not written again: the feed tells as well what a commit was answered. Another state at the same position is
+    /// that of a server that was restored.
+    private static let upsertNewer =
+        upsert + """
+             WHERE excluded.position > remote.position OR (excluded.position = remote.position AND
+                (excluded.parent, excluded.name, excluded.kind, excluded.revision, excluded.content, excluded.size,
+                    excluded.target, excluded.modified, excluded.mode, excluded.extended, excluded.deleted,
+                    excluded.author, excluded.edited, excluded.conflicts)
+                IS NOT (remote.parent, remote.name, remote.kind, remote.revision, remote.content, remote.size,
+                    remote.target, remote.modified, remote.mode, remote.extended, remote.deleted,
+                    remote.author, remote.edited, remote.conflicts))
+            """
 
     /// - Parameter refreshedLater: items for which the caller sees to it whether they are pending.
     static func write(

@@ -102,7 +102,10 @@ extension StateDatabase {
             for folder in unpopulated { try PopulationTable.insert(database, folder) }
             let refreshedLater = Set(changes.upserts.map(\.id)).union(changes.removals)
             try RemoteTable.write(database, remote, folding: isCaseInsensitive, refreshedLater: refreshedLater)
-            if let answered { try MetaTable.write(database, .answered, MetaTable.encode(answered)) }
+            // Answers may be written down in another order than the server gave them.
+            if let answered, try answered.counter > MetaTable.readAnswered(database)?.counter ?? 0 {
+                try MetaTable.write(database, .answered, MetaTable.encode(answered))
+            }
             // First: the rows that follow make most of these agree.
             try SendingTable.remove(database, changes.answered, refreshedLater: refreshedLater)
             try SendingTable.removeDeletions(database, changes.answeredDeletions)

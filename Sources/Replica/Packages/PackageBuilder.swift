@@ -154,6 +154,11 @@ package final class PackageBuilder: Sendable {
         if case .file(_, let modified) = element.kind { try setModified(file, modified) }
     }
 
+    /// After the disk was synced: whoever did that need not have been told what it could not write of what was put here.
+    package func waitWritten() throws(Errno) {
+        for file in wanted { try checked(clinux_wait_written(try open(file).raw)) }
+    }
+
     /// All that was wanted is there. Nothing is synced: the caller syncs the disk, before or after.
     /// - Returns: the package as it is now, which publishing it does not change.
     package func finish() throws(Errno) -> (name: String, state: LocalState) {

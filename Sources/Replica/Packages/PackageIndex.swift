@@ -51,6 +51,11 @@ package struct PackageIndex: Hashable, Sendable {
         }
     }
 
+    /// Whether every device can read it. What none could, this one included, is not to be sent.
+    package var isReadable: Bool {
+        encoded.count <= Self.longest && elements.allSatisfy { $0.path.names.count <= Self.deepest }
+    }
+
     /// Each file with where its bytes begin in the content.
     package var files: [(element: Element, offset: Int64)] {
         var offset = Int64(encoded.count)
@@ -70,8 +75,8 @@ package struct PackageIndex: Hashable, Sendable {
     private static let version: UInt16 = 1
     /// Bytes before the elements: with these the length of the whole is known.
     package static let headerSize = 20
-    /// Paths beyond this many names would not be made: no path of the system calls is that long.
-    private static let deepest = 1000
+    /// PATH_MAX has room for so many names. Deeper folders can be made, from within one another.
+    private static let deepest = 2048
     /// 1 GiB holds an index of some ten million elements.
     package static let longest = 1 << 30
 

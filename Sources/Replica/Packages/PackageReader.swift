@@ -36,11 +36,14 @@ package enum PackageReader {
         let before = try walk(folder)
         guard LocalEvidence(before.state) == LocalEvidence(expected) else { throw .changed }
         var manifest = Manifest()
+        let sent: PackageIndex
         do {
             guard let index = before.index(completedBy: dataless.agreed) else {
                 try RefusedAttributes.forget(folder: folder)
                 throw ContentReadError.changed
             }
+            guard index.isReadable else { throw ContentReadError.system(.fileNameTooLong) }
+            sent = index
             var chunker = Chunker(key: key)
             try index.encoded.withUnsafeBytes { try chunker.append($0, emit: emit) }
             manifest = try chunker.finish(emit: emit).manifest
@@ -68,7 +71,8 @@ package enum PackageReader {
         return ContentReader.Reading(
             manifest: manifest,
             content: contentID(of: manifest, key: key),
-            state: after.state
+            state: after.state,
+            index: sent
         )
     }
 
@@ -79,7 +83,8 @@ package enum PackageReader {
 
     private static func walk(_ folder: Int32) throws(ContentReadError) -> PackageTree {
         do throws(Errno) { return try PackageTree(folder: folder) } catch {
-            throw error == .stale ? .changed : .system(error)
+            // The folder itself may have gone.
+            throw error == .stale || error == .noSuchFileOrDirectory ? .changed : .system(error)
         }
     }
 

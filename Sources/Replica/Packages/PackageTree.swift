@@ -82,7 +82,12 @@ package struct PackageTree: Sendable {
     }
 
     private static func walk(_ folder: Int32, _ path: ItemPath, into entries: inout [Entry]) throws(Errno) {
-        for name in try folderNames(folder) {
+        let names: [Name]
+        do throws(Errno) { names = try folderNames(folder) } catch .noSuchFileOrDirectory where !path.isRoot {
+            // Removed after it was opened: the package is there, and another one by now.
+            throw .stale
+        }
+        for name in names {
             // Gone by now: then it is no part of the package any more.
             guard let entry = try entry(folder, path.appending(name), name) else { continue }
             entries.append(entry)

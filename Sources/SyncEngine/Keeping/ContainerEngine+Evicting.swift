@@ -85,6 +85,7 @@ extension ContainerEngine {
 
     static let isOpen = "open"
     static let isClaimed = "claimed by a program"
+    static let isLinked = "linked more than once"
     static let unconfirmed = "cannot be confirmed to be in the cloud (offline)"
     static let changed = "changed meanwhile"
     private static let unsent = "not yet uploaded"
@@ -132,7 +133,7 @@ extension ContainerEngine {
         }
         if file.content == nil || remote.isDeleted { return (Self.unsent, true) }
         if isPinned(row) { return ("pinned", false) }
-        if item.state.linkCount > 1 { return ("linked more than once", false) }
+        if item.state.linkCount > 1 { return (Self.isLinked, false) }
         if mount?.isOpen(item.state.key) ?? false { return (Self.isOpen, true) }
         if !claims.engineMay(write: item.path) { return (Self.isClaimed, true) }
         return nil

@@ -1,3 +1,4 @@
+import Chunking
 import Driver
 import EngineCore
 import Logging
@@ -32,11 +33,11 @@ extension ContainerEngine {
     /// - Returns: how many bytes have come.
     func bringSmall(_ places: [(missing: MissingContent, place: LocalPlace)]) async throws(FillError) -> Int64 {
         guard let mount else { throw .system(.stale) }
-        let (replica, filler) = (replica, host.filler)
+        let (replica, key, filler) = (replica, key, host.filler)
         var accepted: [PlaceholderFile] = []
         defer { filler.endAhead(accepted) }
         do {
-            let found = try await BlockingPool.shared.run { try SmallFile.find(places, mount, replica) }
+            let found = try await BlockingPool.shared.run { try SmallFile.find(places, mount, replica, key) }
             accepted = filler.beginAhead(found.map(\.file))
             let wanted = Set(accepted.map(ObjectIdentifier.init))
             let files = found.filter { wanted.contains(ObjectIdentifier($0.file)) }
@@ -76,11 +77,12 @@ private struct SmallFile: Sendable {
     static func find(
         _ places: [(missing: MissingContent, place: LocalPlace)],
         _ mount: Mount,
-        _ replica: Replica
+        _ replica: Replica,
+        _ key: ContainerKey
     ) throws -> [SmallFile] {
         try places.compactMap { missing, place in
             guard let content = missing.file.content, let manifest = try replica.database.manifest(content),
-                manifest.size == missing.file.size
+                manifest.isRight(content, missing.file.size, key)
             else { return nil }
             let folder = try replica.tree.openFolder(key: place.folder)
             guard let file = try mount.placeholder(in: folder.raw, place.name, missing.file.revision),

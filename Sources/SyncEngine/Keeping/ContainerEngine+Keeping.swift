@@ -40,10 +40,37 @@ extension ContainerEngine {
 
     /// When programs last used what.
     func writeUses() {
-        do { try replica.database.write(uses: contentWatch.takeUses()) } catch {
+        do { try replica.database.write(uses: withPackages(contentWatch.takeUses())) } catch {
             // Then it counts as not used for a while longer.
             logger.warning("what was opened when is not recorded", metadata: ["why": "\(error)"])
         }
+    }
+
+    /// What lies in a package is no item: who uses it uses the package.
+    private func withPackages(_ uses: [InodeKey: Timestamp]) -> [InodeKey: Timestamp] {
+        var result = uses
+        var known: [ItemPath: InodeKey?] = [:]
+        for (key, time) in uses {
+            // What the kernel has forgotten meanwhile has none.
+            guard let folder = mount?.path(of: key)?.parent,
+                folder.names.contains(where: { populator.packages.maybePackage($0) })
+            else { continue }
+            let owner: InodeKey?
+            if let found = known[folder] {
+                owner = found
+            } else {
+                owner = packageFolder(around: folder)
+                known[folder] = .some(owner)
+            }
+            if let owner { result[owner] = max(result[owner] ?? time, time) }
+        }
+        return result
+    }
+
+    private func packageFolder(around path: ItemPath) -> InodeKey? {
+        guard let folder = try? replica.tree.openFolder(at: path) else { return nil }
+        guard let key = try? InodeKey(descriptor: folder.raw) else { return nil }
+        return (try? populator.packages.packageKey(around: key)) ?? nil
     }
 
     func reviewContent() async {
@@ -74,6 +101,7 @@ extension ContainerEngine {
         drainChanges()
         recordFilled()
         writeUses()
+        try? replica.database.write(useOfUndatedPackages: wallClock)
         var tried: Set<ItemID> = []
         var stayed = 0
         var hindering: Set<InodeKey> = []
@@ -104,10 +132,17 @@ extension ContainerEngine {
 
     private func giveUp(_ ids: [ItemID]) async -> Outcome {
         let coming = host.filler.coming()
-        let items = ids.compactMap { item(to: $0) }.filter { !coming.contains($0.state.key) }
-        let parts = Set(items.lazy.filter(\.state.isDataless).map(\.path))
-        let byPath = Dictionary(items.map { ($0.path, $0) }) { first, _ in first }
         var result = Outcome()
+        var items: [Resolved] = []
+        let found = ids.compactMap { item(to: $0) }
+        for item in found where !coming.contains(item.state.key) {
+            // A package that is in use stays whole, and not only those of its files that are open.
+            let open = openFiles(in: item)
+            if open.isEmpty { items.append(item) } else { result.open.formUnion(open) }
+        }
+        // What is here of a package is counted as the part of a file is.
+        let parts = Set(items.lazy.filter { $0.state.isDataless || $0.state.kind == .package }.map(\.path))
+        let byPath = Dictionary(items.map { ($0.path, $0) }) { first, _ in first }
         var empty: [ItemID] = []
         for one in await evict(items, [], patientUntil: .now) {
             guard let refusal = one.refusal else {
@@ -124,6 +159,13 @@ extension ContainerEngine {
         return result
     }
 
+    /// Of a package, those of its files that programs have open.
+    private func openFiles(in item: Resolved) -> [InodeKey] {
+        guard item.state.kind == .package, let mount else { return [] }
+        // `item(to:)` has just looked at it.
+        return (synchronizer.device.packageFiles[item.state.key] ?? []).filter { mount.isOpen($0) }
+    }
+
     /// Only what both sides agree on: of what has a newer content in the cloud, that is about to come.
     private func item(to id: ItemID) -> Resolved? {
         guard let row = (try? replica.database.synced(id)) ?? nil,
@@ -131,9 +173,9 @@ extension ContainerEngine {
             Planner.sameContent(row.content, remote.content), let folder = folderKey(of: row.place.parent)
         else { return nil }
         let place = LocalPlace(folder: folder, name: row.place.name)
-        guard let path = path(of: place), let state = (try? observe(place)) ?? nil, state.kind == .file else {
-            return nil
-        }
+        guard let path = path(of: place), let state = (try? observe(place)) ?? nil,
+            state.kind == .file || state.kind == .package
+        else { return nil }
         return Resolved(path: path, place: place, state: state, row: row, remote: remote)
     }
 

@@ -81,28 +81,56 @@ extension ContainerEngine {
                 for work in tracker.waitingForContent.removeValue(forKey: local.key) ?? [] { handle(.woken(work)) }
             }
         }
+        // Only now it counts.
+        contentWatch.grew()
     }
 
-    /// Writes down whether all of a package is here.
+    /// Writes down whether all of a package is here, or how much of it.
     private func noteContent(of row: SyncedItem) {
         // A pass may have written it since the caller got it.
         guard var row = (try? replica.database.synced(row.id)) ?? nil, let local = row.local,
             let place = tracker.currentPlace(of: local.key), let state = (try? observe(place)) ?? nil,
-            state.kind == .package, local.describes(state), LocalEvidence(state) != local
+            state.kind == .package, local.describes(state), let facts = state.facts
         else { return }
-        row.local = LocalEvidence(state)
-        do { try replica.database.write(synced: [row]) } catch {
+        do {
+            try replica.database.write(localBytes: facts.datalessElements > 0 ? facts.localBytes : 0, ofPackage: row)
+            guard LocalEvidence(state) != local else { return }
+            row.local = LocalEvidence(state)
+            try replica.database.write(synced: [row])
+            // Its content has come, which is a use as that of a file is.
+            if local.isDataless { try replica.database.write(uses: [local.key: wallClock]) }
+        } catch {
             logger.warning("what is here of a package is not recorded", metadata: ["why": "\(error)"])
         }
     }
 
     // MARK: Giving up
 
+    /// Files in a package whose content is not here, and of which the disk has something all the same: programs have read a part of them.
+    private func partlyHere(_ tree: PackageTree) async throws(FillError) -> Set<InodeKey> {
+        let folders = folders(of: tree)
+        return try await onDisk {
+            var keys: Set<InodeKey> = []
+            for entry in tree.entries where entry.state.isDataless {
+                guard let folder = folders[entry.element.path.parent], let name = entry.element.path.last,
+                    self.isPartlyHere(LocalPlace(folder: folder, name: name))
+                else { continue }
+                keys.insert(entry.state.key)
+            }
+            return keys
+        }
+    }
+
+    /// What cannot be looked at has nothing that could be given up.
+    private func hasParts(_ place: LocalPlace) async -> Bool {
+        do throws(FillError) { return try await !partlyHere(try await tree(of: place)).isEmpty } catch { return false }
+    }
+
     func evictPackage(_ item: Resolved) async -> EvictOutcome {
         func refused(_ reason: String, isTemporary: Bool = true) -> EvictOutcome {
             EvictOutcome(path: item.path, refusal: reason, isTemporary: isTemporary)
         }
-        if let facts = item.state.facts, facts.localBytes == 0 {
+        if let facts = item.state.facts, facts.localBytes == 0, await !hasParts(item.place) {
             return EvictOutcome(path: item.path, refusal: nil, isTemporary: false)
         }
         if let (reason, isTemporary) = refusal(item) { return refused(reason, isTemporary: isTemporary) }
@@ -136,19 +164,29 @@ extension ContainerEngine {
             }
             let offsets = Dictionary(index.files.map { ($0.element.path, $0.offset) }) { first, _ in first }
             let folders = folders(of: tree)
+            let partlyHere = try await partlyHere(tree)
+            var isLinked = false
             for entry in tree.entries
-            where entry.state.kind == .file && !entry.state.isDataless && entry.state.size > 0 {
+            where entry.state.kind == .file && entry.state.size > 0
+                && (!entry.state.isDataless || partlyHere.contains(entry.state.key))
+            {
                 guard let offset = offsets[entry.element.path], let folder = folders[entry.element.path.parent],
                     let name = entry.element.path.last
                 else { continue }
-                let placeholder = Placeholder(
+                let generation = UInt64.random(in: .min ... .max)
+                var placeholder = Placeholder(
                     revision: file.revision,
-                    generation: .random(in: .min ... .max),
+                    generation: generation,
                     size: entry.state.size,
                     modified: entry.state.modified,
                     mode: entry.state.mode,
                     offset: offset
                 )
+                if let present = entry.state.placeholder {
+                    placeholder = present
+                    placeholder.generation = generation
+                }
+                let renewed = placeholder
                 // For each file of its own: who wants the package waits for one of them, is granted it, and then sees what has gone.
                 guard let token = claims.begin(engineWrite: replica.folders.path(of: tree.state.key) ?? item.path)
                 else {
@@ -156,12 +194,17 @@ extension ContainerEngine {
                     return refused(Self.isClaimed)
                 }
                 let result = await withCheckedContinuation { continuation in
-                    mount.evict(in: folder, name, expecting: LocalEvidence(entry.state), as: placeholder) {
+                    mount.evict(in: folder, name, expecting: LocalEvidence(entry.state), as: renewed) {
                         continuation.resume(returning: $0)
                     }
                 }
                 claims.end(token)
                 guard case .failure(let failure) = result else { continue }
+                if case .system(.tooManyLinks) = failure {
+                    // Of this one it cannot be told what happens to it. All that lies behind it goes.
+                    isLinked = true
+                    continue
+                }
                 noteContent(of: row)
                 switch failure {
                 case .busy: return refused(Self.isOpen)
@@ -171,6 +214,7 @@ extension ContainerEngine {
             }
             populator.known.note(file.revision, of: row.id)
             noteContent(of: row)
+            guard !isLinked else { return refused(Self.isLinked, isTemporary: false) }
             return EvictOutcome(path: item.path, refusal: nil, isTemporary: false)
         } catch {
             logger.info("a package is not evicted", metadata: ["content": "\(content)", "why": "\(error)"])

@@ -111,6 +111,7 @@ extension ContainerEngine {
                 let staged = try builder.finish()
                 // The version may go from the cloud when this one is there.
                 try replica.tree.synchronize()
+                try builder.waitWritten()
                 return staged
             }
         } catch {

@@ -19,16 +19,60 @@ extension ContainerEngine {
         populator.packages.declare { $0.applying(change) }
     }
 
+    /// Packages that are asked for at the same time: each takes the server a round trip or two, and nothing of a page appears before them.
+    private static let packagesAtOnce = 8
+
     /// Before items are written down: asks what those of them are made of that are packages, so that whoever looks into their folders finds
     /// them at once. One of which that cannot be found out is asked for again when it is to appear, and holds nothing else up.
-    func learnPackages(_ items: [RemoteItem]) async throws(CloudError) {
-        for item in items where !item.isDeleted {
-            guard case .file(let file) = item.content, file.isPackage else { continue }
-            do throws(FillError) { _ = try await packageIndex(of: file) } catch {
-                if case .cloud(let cloudError) = error, Self.isOfAll(cloudError) { throw cloudError }
-                logger.error("what a package is made of cannot be known", metadata: ["why": "\(error)"])
-            }
+    /// - Parameter manifests: that came with the items.
+    func learnPackages(_ items: [RemoteItem], _ manifests: [ContentID: Manifest]) async throws(CloudError) {
+        var seen: Set<ContentID> = []
+        let packages = items.compactMap { item -> FileContent? in
+            guard !item.isDeleted, case .file(let file) = item.content, file.isPackage else { return nil }
+            if let content = file.content, !seen.insert(content).inserted { return nil }
+            return file
         }
+        guard !packages.isEmpty else { return }
+        let unknown = await unknown(among: packages, manifests)
+        let failure = await withTaskGroup(of: CloudError?.self) { tasks in
+            var rest = unknown.makeIterator()
+            var failure: CloudError?
+            func add() {
+                guard let file = rest.next() else { return }
+                tasks.addTask { await self.learnPackage(file) }
+            }
+            for _ in 0..<Self.packagesAtOnce { add() }
+            for await error in tasks {
+                failure = failure ?? error
+                if failure == nil { add() }
+            }
+            return failure
+        }
+        if let failure { throw failure }
+    }
+
+    /// Those of which is not known here what they are made of. What came along is written down for them: it need not be asked for.
+    private func unknown(among packages: [FileContent], _ manifests: [ContentID: Manifest]) async -> [FileContent] {
+        let replica = replica
+        let unknown = try? await BlockingPool.shared.run {
+            let unknown = try packages.filter { file in
+                guard let content = file.content else { return true }
+                return try !replica.database.hasPackageIndex(content)
+            }
+            let contents = Set(unknown.compactMap(\.content))
+            try replica.database.write(manifests: manifests.filter { contents.contains($0.key) })
+            return unknown
+        }
+        return unknown ?? packages
+    }
+
+    /// - Returns: why nothing else would come either.
+    private func learnPackage(_ file: FileContent) async -> CloudError? {
+        do throws(FillError) { _ = try await packageIndex(of: file) } catch {
+            if case .cloud(let cloudError) = error, Self.isOfAll(cloudError) { return cloudError }
+            logger.error("what a package is made of cannot be known", metadata: ["why": "\(error)"])
+        }
+        return nil
     }
 
     /// It says nothing of what was asked for: nothing else would come either.
@@ -36,6 +80,14 @@ extension ContainerEngine {
         switch error {
         case .offline, .stalled, .cancelled, .revoked, .unauthorized, .wrongServer, .tooNew: true
         case .notFound, .rejected, .serverFull, .quotaExceeded, .malformed: false
+        }
+    }
+
+    /// Nobody has it any more, and asking again would give nothing else.
+    private static func isAbsence(_ error: FillError) -> Bool {
+        switch error {
+        case .gone, .cloud(.notFound): true
+        case .cloud, .system, .corrupted, .withdrawn, .superseded, .unsent, .authorGone, .wouldWait: false
         }
     }
 
@@ -118,7 +170,8 @@ extension ContainerEngine {
         }
         guard let agreed else { return nil }
         do throws(FillError) { return try await packageIndex(of: agreed) } catch {
-            if case .cloud(let cloudError) = error, Self.isOfAll(cloudError) { throw error }
+            // What cannot be had only now is waited for: without it these attributes would be lost to all devices.
+            guard Self.isAbsence(error) else { throw error }
             logger.warning("attributes of what is in a package are lost", metadata: ["why": "\(error)"])
             return nil
         }
@@ -236,7 +289,10 @@ extension ContainerEngine {
             let state = try await onDisk {
                 let state = try builder.finish().state
                 // A crash after it is published leaves no file of zeros.
-                if !builder.wanted.isEmpty { try replica.tree.synchronize() }
+                if !builder.wanted.isEmpty {
+                    try replica.tree.synchronize()
+                    try builder.waitWritten()
+                }
                 return state
             }
             populator.packages.noteMade(state.key)
@@ -256,10 +312,22 @@ extension ContainerEngine {
         _ item: ItemID,
         shown: String
     ) async throws(FillError) {
+        let (key, replica) = (key, replica)
+        try await onDisk {
+            let hole = [UInt8](repeating: 0, count: Manifest.maximumChunkSize).withUnsafeBytes {
+                chunkID(of: $0, key: key)
+            }
+            let needed = Sizes.sum(
+                builder.wanted.lazy.map { chunks.roomNeeded(from: $0.offset, size: $0.size, hole: hole) }
+            )
+            // What is no larger than what it replaces gives back at least what it takes.
+            let isLarger = old.map { $0.chunks.size < chunks.size } ?? true
+            let room = try replica.tree.freeBytes() - (isLarger ? ContentFiller.roomLeft : 0)
+            guard needed <= 0 || needed <= room else { throw Errno.noSpace }
+        }
         let total = Sizes.sum(builder.wanted.lazy.map(\.size))
         let token = meter.begin(item, path: shown, direction: .download, total: total)
         defer { meter.end(token) }
-        let key = key
         for start in stride(from: 0, to: builder.wanted.count, by: Self.filesAtOnce) {
             let group = try builder.wanted[start..<min(builder.wanted.count, start + Self.filesAtOnce)].map {
                 file throws(FillError) in
@@ -287,14 +355,21 @@ extension ContainerEngine {
     private func oldPackage(_ wanted: WantedContent, _ former: FileContent?) async throws(FillError) -> OldPackage? {
         guard let former, former.isPackage, let content = former.content else { return nil }
         let evidence = wanted.evidence
-        let index = try await packageIndex(of: former)
+        let known: PackageIndex?
+        do throws(FillError) { known = try await packageIndex(of: former) } catch {
+            // Another content has taken its place, of which this device was told only now: it would ask for ever.
+            guard Self.isAbsence(error) else { throw error }
+            known = nil
+        }
         let chunks = PackageChunks(try await downloader.manifest(of: content, size: former.size))
         let (replica, place) = (replica, wanted.place)
-        return try await onDisk {
+        return try await onDisk { () -> OldPackage? in
             let folder = try replica.tree.openFolder(key: place.folder)
             let package = OwnedFile(try replica.tree.openAny(in: folder.raw, place.name))
             let tree = try PackageTree(folder: package.descriptor)
             guard evidence.describes(tree.state) else { throw Errno.stale }
+            // The tree is as it was agreed on, unless this disk has no room for some of its attributes.
+            guard let index = known ?? (chunks.areThose(of: tree.index) ? tree.index : nil) else { return nil }
             return OldPackage(folder: package, tree: tree, index: index, chunks: chunks)
         }
     }

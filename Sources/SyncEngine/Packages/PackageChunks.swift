@@ -39,6 +39,13 @@ struct PackageChunks: Sendable {
         part(from: offset, size: size).map { ChunkIndex(Manifest(entries: Array($0))).entries }
     }
 
+    /// Bytes that the disk has to have for a file.
+    /// - Parameter hole: the chunk of nothing but zeros, which takes none.
+    func roomNeeded(from offset: Int64, size: Int64, hole: ChunkID) -> Int64 {
+        guard let part = part(from: offset, size: size) else { return size }
+        return part.reduce(0) { $0 + ($1.chunk == hole ? 0 : Int64($1.length)) }
+    }
+
     /// Whether the index, and each file in it, begins and ends where a chunk does, as it was when the package was read.
     func areThose(of index: PackageIndex) -> Bool {
         part(from: 0, size: Int64(index.encoded.count)) != nil && index.contentSize == size

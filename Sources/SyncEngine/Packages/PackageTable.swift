@@ -42,7 +42,12 @@ final class PackageTable: Sendable {
     func noteMoved(_ key: InodeKey) { state.withLock { $0.marks.noteMoved(key) } }
 
     /// The outermost package that a folder is, or lies in.
-    func package(around folder: InodeKey) throws -> LocalPlace? {
+    func package(around folder: InodeKey) throws -> LocalPlace? { try outermost(around: folder)?.place }
+
+    /// The same by its inode.
+    func packageKey(around folder: InodeKey) throws -> InodeKey? { try outermost(around: folder)?.key }
+
+    private func outermost(around folder: InodeKey) throws -> (key: InodeKey, place: LocalPlace)? {
         guard folder != replica.tree.rootKey else { return nil }
         var suspects: [(key: InodeKey, place: LocalPlace)] = []
         var next = folder
@@ -59,7 +64,7 @@ final class PackageTable: Sendable {
             guard try isPackage(key, place.name, hasAttribute: isMarked) else { continue }
             // What changes in it is told of as the package's: should it be none when it is looked at, that is known.
             state.withLock { $0.marks.mark(key) }
-            return place
+            return (key, place)
         }
         return nil
     }
