@@ -80,7 +80,7 @@ extension ContainerEngine {
             let since = position == .beginning ? nil : position
             let page = try await cloud.changes(container.id, since: since, limit: Self.listingLimit)
             if page.unknownPosition { return try await listFromBeginning() }
-            try await learnPackages(page.items)
+            try await learnPackages(page.items, page.manifests)
             try record(page)
             if !page.more { return }
         }
@@ -101,11 +101,15 @@ extension ContainerEngine {
     }
 
     private func listFromBeginning() async throws(CloudError) {
+        // What a pass that is still running has seen and been answered is of before: written down after this, it would pass for agreed on.
+        while synchronizer.isRunningPass { await withCheckedContinuation { passWaiters.append($0) } }
+        await recordingBesideEnds()
+        if Task.isCancelled { throw .cancelled }
         do {
             position = try await synchronizer.compareWithRestored { since in
                 let page = try await self.cloud.changes(self.container.id, since: since, limit: Self.listingLimit)
                 self.noteRefused(page.refused)
-                try await self.learnPackages(page.items)
+                try await self.learnPackages(page.items, page.manifests)
                 return ListedPage(
                     items: page.items,
                     manifests: page.manifests,
@@ -127,7 +131,7 @@ extension ContainerEngine {
                 if Task.isCancelled { throw CloudError.cancelled }
                 if page.unknownPosition { throw CloudError.offline("the server was restored") }
                 if let declaration = page.packages { await learn(declaration) }
-                try await learnPackages(page.items)
+                try await learnPackages(page.items, page.manifests)
                 try record(page)
             }
         } catch let error as CloudError {

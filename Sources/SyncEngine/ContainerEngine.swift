@@ -198,7 +198,9 @@ package actor ContainerEngine {
     /// All that changed while nobody looked is known: what a stop leaves undone is what waits then.
     private var hasScanned = false
     /// Contents that are about to become files of their own.
-    var orphansBeingKept = 0
+    var orphansBeingKept: Int { host.orphansUnderWay }
+    /// Of these, those that failed to and are tried again.
+    var orphansResting = 0
     /// An old state of a package is looked through: one at a time, since a file of two of them is kept when it is only the second one's.
     var isLettingGo = false
 
@@ -223,6 +225,8 @@ package actor ContainerEngine {
             tracker.sentLinks = try replica.database.sentLinks()
             synchronizer.load(sentDeletions: try replica.database.sentDeletions())
             synchronizer.load(unwitnessed: try replica.database.unwitnessed())
+            // The mount is there before this: what was made on request, and deleted since, has rows as well.
+            recordPopulated()
             try dropStrangeDeletions()
             try synchronizer.scan(isAfterCleanStop: wasClean)
             // A power loss that takes this back, and not that the stop was clean no more, would have an old state pass for edits.
@@ -331,6 +335,8 @@ package actor ContainerEngine {
     /// The log's end after the last commit that was answered, until that is written down.
     var answeredPosition: LogPosition?
     var passWaiters: [CheckedContinuation<Void, Never>] = []
+    /// The database did not take rows of what lookups have made.
+    var recordsPopulatedLater = false
     var recordingBeside = RecordingBeside()
 
     package func setOffline(_ offline: Bool) {
@@ -395,6 +401,8 @@ package actor ContainerEngine {
             // Needs no device: the synchronizer does it.
             break
         case .runPass(let works):
+            // From now on: whoever waits for the end of what is under way waits for this as well.
+            synchronizer.isRunningPass = true
             Task { await self.runPass(works) }
         case .settled:
             forgetImported()
@@ -409,7 +417,6 @@ package actor ContainerEngine {
     }
 
     private func runPass(_ works: [Work]) async {
-        synchronizer.isRunningPass = true
         beginWatchingFills()
         let view = synchronizer.device
         let drops = view.ahead.drops

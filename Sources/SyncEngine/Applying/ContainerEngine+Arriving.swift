@@ -16,10 +16,10 @@ extension ContainerEngine {
     func bring(_ arriving: [RemoteItem]) async -> [ItemID: String] {
         let wanted = worthBringing(arriving)
         guard !wanted.isEmpty, now >= bringsAgain else { return [:] }
-        let (replica, path) = (replica, remotePath(of: wanted[0].id).description)
+        let (replica, key, path) = (replica, key, remotePath(of: wanted[0].id).description)
         var files: [ArrivingFile] = []
         do {
-            let made = try await BlockingPool.shared.run { try ArrivingFile.make(wanted, in: replica) }
+            let made = try await BlockingPool.shared.run { try ArrivingFile.make(wanted, in: replica, key) }
             files = made
             guard let first = made.first else { return [:] }
             let contents = JoinedContents(
@@ -31,6 +31,7 @@ extension ContainerEngine {
             try await BlockingPool.shared.run {
                 for file in made { try file.content.set(file.item.attributes) }
                 try replica.tree.synchronize()
+                for file in made { try file.content.waitWritten() }
             }
             return Dictionary(made.map { ($0.item.id, $0.content.name) }) { first, _ in first }
         } catch {
@@ -67,13 +68,13 @@ private struct ArrivingFile: Sendable {
     var manifest: Manifest
 
     /// Blocks on the disk. Those whose chunks are not known here, or for which there is no room, are left out.
-    static func make(_ items: [RemoteItem], in replica: Replica) throws -> [ArrivingFile] {
+    static func make(_ items: [RemoteItem], in replica: Replica, _ key: ContainerKey) throws -> [ArrivingFile] {
         var room = try replica.tree.freeBytes() - ContentFiller.roomLeft - ContentFiller.largestWindow
         var files: [ArrivingFile] = []
         do {
             for item in items {
                 guard case .file(let file) = item.content, let content = file.content, file.size <= room,
-                    let manifest = try replica.database.manifest(content), manifest.size == file.size
+                    let manifest = try replica.database.manifest(content), manifest.isRight(content, file.size, key)
                 else { continue }
                 room -= file.size
                 let staged = StagedContent(try replica.staging.makeFile())

@@ -25,16 +25,30 @@ extension ContainerEngine {
             let folders = made.filter { $0.state.kind == .folder }.map(\.remote.id)
             do {
                 try replica.database.apply(changes, unpopulated: folders)
-                populator.recorded(made)
-                synchronizer.foldersMade(folders)
-                for one in made { tracker.ignoring.noteName(one.place.name, in: one.place.folder) }
-                if try !replica.database.differing(limit: 1).isEmpty { handle(.remoteChanged) }
             } catch {
-                // Without rows they are found as new files, and recognised by their revisions.
-                logger.error("what was made here is not recorded", metadata: ["why": "\(error)"])
+                logger.error("what was made here is not recorded yet", metadata: ["why": "\(error)"])
+                populator.restoreTimes(of: made)
+                populator.notRecorded(made)
+                return recordPopulatedLater()
             }
+            populator.recorded(made)
+            synchronizer.foldersMade(folders)
+            for one in made { tracker.ignoring.noteName(one.place.name, in: one.place.folder) }
+            // What cannot be read now is asked for by the next pass.
+            if (try? replica.database.differing(limit: 1).isEmpty) != true { handle(.remoteChanged) }
             populator.restoreTimes(of: made)
             fetchAppeared(changes.upserts)
+        }
+    }
+
+    /// Without their rows, what programs do to them would be done to new files.
+    private func recordPopulatedLater() {
+        guard !recordsPopulatedLater, !synchronizer.isStopping else { return }
+        recordsPopulatedLater = true
+        Task {
+            try? await Task.sleep(for: .milliseconds(500))
+            self.recordsPopulatedLater = false
+            if !self.synchronizer.isStopping { self.recordPopulated() }
         }
     }
 
@@ -116,7 +130,7 @@ extension ContainerEngine {
                 folders.append(row.id)
             }
         }
-        return true
+        return !populator.hasMade
     }
 
     /// A folder that is about to appear: before anybody can look into it, it is known that its items are in the cloud only.
@@ -240,7 +254,7 @@ extension ContainerEngine {
         do throws(CloudError) {
             if Task.isCancelled { throw .cancelled }
             page = try await cloud.children(container.id, of: question.folders, after: question.after)
-            try await learnPackages(page.items)
+            try await learnPackages(page.items, page.manifests)
         } catch {
             listing.failed(question)
             return error

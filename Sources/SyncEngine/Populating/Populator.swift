@@ -344,6 +344,9 @@ final class Populator: Sendable {
         }
     }
 
+    /// They wait for the next time.
+    func notRecorded(_ made: [Made]) { state.withLock { $0.made.insert(contentsOf: made, at: 0) } }
+
     /// Their rows are written.
     func recorded(_ made: [Made]) {
         state.withLock { state in

@@ -46,7 +46,7 @@ extension ContainerEngine {
                 failures[item] = .failed("the server did not take it")
             }
         }
-        try takeAnswers(back)
+        try takeAnswers(back, upTo: answer.position)
         return failures
     }
 

@@ -95,6 +95,11 @@ extension ContainerEngine {
         into destination: some ContentDestination
     ) async throws(FillError) {
         try requireCloud()
+        let replica = replica
+        try await onDisk {
+            let needed = Sizes.sum(entries.lazy.map { $0.range.upperBound - $0.range.lowerBound })
+            guard try needed <= replica.tree.freeBytes() - ContentFiller.roomLeft else { throw Errno.noSpace }
+        }
         let token = meter.begin(.root, path: version.name.description, direction: .download, total: size)
         defer { meter.end(token) }
         try await downloader.fetch(entries, into: destination, token: token, written: {})
@@ -149,7 +154,7 @@ extension ContainerEngine {
         let operation = ItemOperation(id: .made(at: wallClock), item: item, action: action)
         let answer = try await commit([operation])
         switch answer.outcomes.first {
-        case .committed(let remote): try takeAnswers([remote])
+        case .committed(let remote): try takeAnswers([remote], upTo: answer.position)
         case .noSuchItem: throw .refused("\(path): no such version or item in the cloud")
         case .invalid(let why): throw .refused("\(path): \(why)")
         case .quotaExceeded: throw .refused("the account's quota is used up")
@@ -176,10 +181,11 @@ extension ContainerEngine {
     }
 
     /// What was committed is known here at once.
-    func takeAnswers(_ items: [RemoteItem]) throws(EngineError) {
+    /// - Parameter position: the log's end after that, by which it shows if the server loses it again.
+    func takeAnswers(_ items: [RemoteItem], upTo position: LogPosition) throws(EngineError) {
         do throws(ReplicaError) {
             let arriving = try prepareForChanges(items)
-            try replica.database.apply(SyncedChanges(), remote: items)
+            try replica.database.apply(SyncedChanges(), remote: items, answered: position)
             handle(.remoteChanged)
             noteArrived(arriving)
         } catch { throw .failed("\(error)") }

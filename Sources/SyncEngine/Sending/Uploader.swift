@@ -71,6 +71,8 @@ struct Uploader: Sendable {
             hasWriter: file.hasWriter,
             replica: replica,
             key: key,
+            // It may have become any size since it was looked at: it is sent as a large one then.
+            upTo: smallFile,
             openFolder: openFolder
         ) { id, bytes in chunks[id] = Array(bytes) }
         switch reading {
@@ -221,6 +223,7 @@ struct Uploader: Sendable {
         hasWriter: Bool,
         replica: Replica,
         key: ContainerKey,
+        upTo limit: Int64 = .max,
         openFolder: () throws(Errno) -> OwnedFile,
         former: Manifest? = nil,
         beside: ((@escaping @Sendable () -> Void) -> Void)? = nil,
@@ -234,6 +237,7 @@ struct Uploader: Sendable {
             return try ContentReader.read(
                 file.raw,
                 expecting: state.key,
+                upTo: limit,
                 key: key,
                 synchronizing: hasWriter,
                 former: former,
@@ -255,7 +259,7 @@ struct Uploader: Sendable {
             let parent = try replica.tree.openFolder(key: package.place.folder)
             let folder = try replica.tree.openAny(in: parent.raw, package.place.name)
             guard try InodeKey(descriptor: folder.raw) == package.state.key else { throw UploadError.changed }
-            return try PackageReader.read(
+            let reading = try PackageReader.read(
                 folder.raw,
                 expecting: package.state,
                 key: key,
@@ -263,6 +267,11 @@ struct Uploader: Sendable {
                 dataless: dataless.chunks,
                 emit: emit
             )
+            // The feed is about to tell of it; and who replaces it asks what it was made of, when the cloud may have that no more.
+            if let index = reading.index {
+                try? replica.database.write(packageIndexes: [reading.content: index])
+            }
+            return reading
         }
     }
 

@@ -143,16 +143,19 @@ struct Downloader: Sendable {
         size: Int64,
         following former: ContentID? = nil
     ) async throws(FillError) -> Manifest {
-        let replica = replica
+        let (replica, key) = (replica, key)
         let (known, base) = try await disk { () -> (Manifest?, KnownManifest?) in
-            if let known = try replica.database.manifest(content) { return (known, nil) }
+            // What came along with an item is looked at when it is needed.
+            if let known = try replica.database.manifest(content), known.isRight(content, size, key) {
+                return (known, nil)
+            }
             guard let former, let manifest = try replica.database.manifest(former) else { return (nil, nil) }
             return (nil, KnownManifest(content: former, manifest: manifest))
         }
         if let known { return known }
         // A difference that does not fit what is here gives way to the whole.
         if let base, let answer = try? await cloud.manifests(container, contents: [content], base: base),
-            let manifest = answer[content], isRight(manifest, content, size)
+            let manifest = answer[content], manifest.isRight(content, size, key)
         {
             return try await remember(manifest, of: content)
         }
@@ -161,19 +164,15 @@ struct Downloader: Sendable {
             throw .cloud(error)
         }
         guard let manifest = answer[content] else { throw .gone }
-        guard isRight(manifest, content, size) else {
+        guard manifest.isRight(content, size, key) else {
             throw .corrupted("the manifest of \(content) is not what its name says")
         }
         return try await remember(manifest, of: content)
     }
 
-    private func isRight(_ manifest: Manifest, _ content: ContentID, _ size: Int64) -> Bool {
-        manifest.size == size && contentID(of: manifest, key: key) == content
-    }
-
     private func remember(_ manifest: Manifest, of content: ContentID) async throws(FillError) -> Manifest {
         let replica = replica
-        try await disk { try replica.database.write(manifests: [content: manifest]) }
+        try await disk { try replica.database.write(manifests: [content: manifest], replacing: true) }
         return manifest
     }
 
@@ -482,5 +481,12 @@ private final class MemoryContent: ContentDestination {
             return true
         }
         if !isInside { throw .invalidArgument }
+    }
+}
+
+extension Manifest {
+    /// Whether it is that of a content, of so many bytes.
+    func isRight(_ content: ContentID, _ size: Int64, _ key: ContainerKey) -> Bool {
+        self.size == size && contentID(of: self, key: key) == content
     }
 }

@@ -1,3 +1,4 @@
+import Chunking
 import Driver
 import EngineCore
 import Logging
@@ -230,7 +231,8 @@ final class ReadAhead: Sendable {
                 mount.nameAppeared(in: key, one.name)
             }
             guard let file = try mount.placeholder(in: folder.raw, one.name, one.file.revision),
-                file.placeholder.size == one.manifest.size
+                file.placeholder.size == one.manifest.size, let content = one.file.content,
+                one.manifest.isRight(content, one.file.size, downloader.key)
             else { continue }
             found.append(Found(item: one.id, name: one.name, file: file, manifest: one.manifest))
         }

@@ -50,6 +50,9 @@ final class StagedContent: ContentDestination {
         try checked(clinux_pread(descriptor, buffer.baseAddress, buffer.count, offset))
     }
 
+    /// After the disk was synced: whoever did that need not have been told what it could not write of this.
+    func waitWritten() throws(Errno) { try checked(clinux_wait_written(file.raw)) }
+
     /// Sets what the item has besides its content and makes all of it durable.
     func complete(size: Int64, attributes: ItemAttributes) throws(Errno) {
         try checked(clinux_truncate(file.raw, size))
