@@ -140,6 +140,17 @@ import UbiquityModel
         #expect(synchronizer.tracker.unwitnessed.isEmpty)
     }
 
+    @Test(arguments: [true, false])
+    func `attributes that were set in the tick of what was agreed on are found by a scan`(isMode: Bool) throws {
+        let (place, agreed, _) = try file()
+        var state = agreed
+        if isMode { state.mode = 0o600 } else { device.extended[state.key] = [Array("user.tag".utf8): [1]] }
+        device.put(state, at: place)
+        let synchronizer = start()
+        try synchronizer.scan(isAfterCleanStop: false)
+        #expect(synchronizer.tracker.aspects[place] != nil)
+    }
+
     @Test func `what could not be written down is written the next time`() throws {
         let (place, agreed, _) = try file()
         var state = agreed

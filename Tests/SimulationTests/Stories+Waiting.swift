@@ -332,5 +332,20 @@ extension Story {
                 1, 2, 3, 4, 6, 7, 8, 11, 12, 15, 17, 20, 21, 23, 26, 27, 30, 31, 34, 41, 42, 43, 46, 47,
             ]
         ),
+        // A link's edit had no answer, it was exchanged with an open file, and only its item was looked at: it was told to be deleted, and went when
+        // it came back.
+        Story(
+            seed: 2_100_000_000_129_197,
+            steps: [0, 17, 23, 29, 30, 31, 32, 36, 37, 40, 44, 50, 52],
+            moreFaults: [.links]
+        ),
+        // A mode was set within the tick in which new content had come here, and the word of it was lost: by its times the file was as agreed on.
+        Story(
+            seed: 2_200_000_000_167_970,
+            steps: [
+                0, 2, 3, 5, 7, 12, 13, 14, 16, 17, 18, 20, 24, 26, 27, 28, 29, 30, 31, 32, 36, 38, 39, 40,
+            ],
+            moreFaults: [.links, .noSync]
+        ),
     ]
 }

@@ -131,7 +131,9 @@ extension ItemTracker {
             // It went before its content was sent: the announcement is taken back. Or before the answer came.
             return .send([.delete(base: remote.content.revision)])
         }
-        if wentOverDeletedLink(candidate) || linkWentOn(candidate) { return .send([.create]) }
+        if wentOverDeletedLink(candidate) || linkWentOn(candidate) || linkCameBack(candidate) {
+            return .send([.create])
+        }
         var rival = candidate.rival
         if let known = rival, let local = candidate.local, let row = (try? view.synced(known.id)) ?? nil {
             // This device has that item too: it is not this one made twice. If it had this name, it has left it, and that is sent;
@@ -171,6 +173,16 @@ extension ItemTracker {
             row.local?.key == found.state.key, let local = candidate.local
         else { return false }
         return local.place != row.place
+    }
+
+    /// What was sent of a link has come there, without an answer, and this device has deleted that; since then a program has put what leads to
+    /// the same under its name. Sent as it was before it would be no edit, and only this device has deleted it.
+    private func linkCameBack(_ candidate: Candidate) -> Bool {
+        guard let remote = candidate.remote, remote.isDeleted, remote.author == view.deviceName,
+            let row = candidate.synced, let found = candidate.found, case .symlink(let target) = found.content,
+            row.local?.key != found.state.key
+        else { return false }
+        return sentLinks[candidate.id]?.target == target && remote.content == .symlink(target: target)
     }
 
     /// A server that was restored knows nothing of it, or only that it is deleted, nobody has its content, and the cloud has given its name to

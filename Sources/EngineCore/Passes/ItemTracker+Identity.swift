@@ -25,6 +25,16 @@ extension ItemTracker {
         return place
     }
 
+    /// Where what was sent as the item, without an answer, has gone since. Its row tells of what that had replaced, and where that is missed
+    /// nothing says that the item goes on.
+    func placeSentAs(_ row: SyncedItem) throws -> LocalPlace? {
+        guard !sentAs.isEmpty else { return nil }
+        for key in sentAs.filter({ $0.value == row.id }).keys.sorted() where key != row.local?.key {
+            if let place = moves[key], try view.observe(place)?.key == key { return place }
+        }
+        return nil
+    }
+
     package func currentPlace(of key: InodeKey) -> LocalPlace? {
         if let place = view.place(ofFolder: key) { return place }
         return moves[key]

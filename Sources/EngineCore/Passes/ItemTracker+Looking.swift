@@ -231,7 +231,7 @@ extension ItemTracker {
                 return
             }
         }
-        if let place = try placeByRemote(row) {
+        for place in [try placeByRemote(row), try placeSentAs(row)].compactMap(\.self) {
             try collect(place, work, into: pass)
             if let candidate = pass.candidates[row.id], candidate.found != nil { return }
         }

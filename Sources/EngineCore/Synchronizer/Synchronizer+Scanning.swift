@@ -314,7 +314,8 @@ extension Synchronizer {
     private func matches(_ state: LocalState, _ row: SyncedItem?, at place: LocalPlace) throws -> Bool {
         guard let row, let local = row.local, local.key == state.key else { return false }
         guard state.kind == .folder || state.kind == .package else {
-            return try local == LocalEvidence(state) || isAsAgreed(state, row, local, at: place)
+            guard local == LocalEvidence(state) else { return try isAsAgreed(state, row, local, at: place) }
+            return try hasAgreedAttributes(state, row, at: place)
         }
         guard row.attributes.mode == state.mode else { return false }
         if state.kind == .package {
@@ -323,11 +324,16 @@ extension Synchronizer {
                 placesOfChangedPackages[place] = state.key
                 return false
             }
-        } else if local.changed == state.changed {
-            // Whatever comes into a folder moves its change time: that alone is no difference.
-            return true
         }
+        // Whatever comes into a folder moves its change time, which tells nothing, whether it is the same or not.
         return try extended(of: place, state) == row.attributes.extended
+    }
+
+    /// Its times vouch for its bytes, not for these: set within the tick in which the file came here or was looked at, they move no time, and the
+    /// driver's word of that may be lost with the process. (A link has none.)
+    private func hasAgreedAttributes(_ state: LocalState, _ row: SyncedItem, at place: LocalPlace) throws -> Bool {
+        guard state.kind == .file else { return true }
+        return try row.attributes.mode == state.mode && extended(of: place, state) == row.attributes.extended
     }
 
     /// A placeholder of whose times nothing is concluded: all that a program could have changed of it is compared.

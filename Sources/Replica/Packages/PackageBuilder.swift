@@ -156,7 +156,10 @@ package final class PackageBuilder: Sendable {
 
     /// After the disk was synced: whoever did that need not have been told what it could not write of what was put here.
     package func waitWritten() throws(Errno) {
-        for file in wanted { try checked(clinux_wait_written(try open(file).raw)) }
+        for file in wanted {
+            let file = try open(file)
+            try checked(clinux_wait_written(file.raw))
+        }
     }
 
     /// All that was wanted is there. Nothing is synced: the caller syncs the disk, before or after.

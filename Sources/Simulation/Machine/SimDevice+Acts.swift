@@ -144,6 +144,8 @@ extension SimDevice: EngineDevice {
             referToNewRevision(row, record.answered.last { $0.id == row.id } ?? machine.database.remote[row.id])
         }
         try await pause(50...4_000)
+        // A disk that writes slowly: a connection may be lost, and the next one be there, before this has ended.
+        if world.isTroubled, world.random.happens(2) { try await pause(200_000...3_000_000) }
         for folder in record.folders.sorted() { restoreTime(of: folder, record) }
         try canWrite()
         machine.makeDiskDurable()

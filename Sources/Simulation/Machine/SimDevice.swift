@@ -65,7 +65,17 @@ final class SimDevice {
         started = machine.world.now
     }
 
+    /// What has to be known before programs come.
+    func open() {
+        for row in machine.database.synced.values where row.content.kind == .package {
+            if let key = row.local?.key { marks.mark(key) }
+        }
+        loadUnpopulated()
+        synchronizer.formerDeletions = machine.database.deletions
+    }
+
     func start() {
+        recordMade()
         synchronizer.heldDeletions = machine.database.held
         synchronizer.confirmedDeletions = machine.database.confirmed
         synchronizer.load(changedPackages: machine.database.changedPackages)
@@ -73,17 +83,12 @@ final class SimDevice {
         synchronizer.tracker.sentLinks = machine.database.sentLinks
         synchronizer.load(sentDeletions: machine.database.sentDeletions)
         synchronizer.load(unwitnessed: Array(machine.database.unwitnessed))
-        for row in machine.database.synced.values where row.content.kind == .package {
-            if let key = row.local?.key { marks.mark(key) }
-        }
         machine.database.deletions = machine.database.deletions.filter { entry in
             switch entry {
             case .inode(let key), .replacing(let key): !machine.database.synced(key: key).isEmpty
             case .item: true
             }
         }
-        synchronizer.formerDeletions = machine.database.deletions
-        loadUnpopulated()
         let wasClean = machine.database.wasStoppedCleanly
         if wasClean {
             machine.database.wasStoppedCleanly = false

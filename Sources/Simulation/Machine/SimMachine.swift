@@ -179,8 +179,14 @@ final class SimMachine {
         let device = SimDevice(machine: self)
         self.device = device
         devices.append(device)
-        let acts = beginnings
+        device.open()
+        var acts = beginnings
         beginnings = []
+        // The mount is there before the engine looks at anything.
+        if !acts.isEmpty, world.random.happens(30) {
+            acts.removeFirst().act(self)
+            if world.random.happens(50) { device.drain() }
+        }
         for (looks, act) in acts { soon(1_000...20_000, looks: looks, act) }
         device.start()
     }
