@@ -12,7 +12,7 @@ extension CloudClient {
         bases: [ItemID: KnownManifest] = [:],
         discardsFormer: Bool = false
     ) async throws(CloudError) -> CommitAnswer {
-        let head = CommitHead(clock: clock, discardsFormer: discardsFormer)
+        let head = CommitHead(clock: clock, discardsFormer: discardsFormer, nonce: credentials.nonce)
         if let message = differences(operations, frames, head, bases) {
             do throws(CloudError) {
                 return try await send(message, for: operations.count, to: container, isLarge: !frames.isEmpty)
@@ -87,10 +87,12 @@ struct CommitHead {
     var clock: Timestamp
     /// What is replaced is kept as no saved version.
     var discardsFormer = false
+    /// Of the session, as far as it is known here.
+    var nonce: [UInt8] = []
 
     /// The request without anything in it.
     fileprivate func writer(capacity: Int) -> CommitWriter {
-        CommitWriter(deviceClock: clock, discardsFormer: discardsFormer, capacity: capacity)
+        CommitWriter(deviceClock: clock, discardsFormer: discardsFormer, nonce: nonce, capacity: capacity)
     }
 
     /// The request; `nil` if it is longer than `limit`, also because it is too long to be encoded at all.

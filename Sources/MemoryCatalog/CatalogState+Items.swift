@@ -14,8 +14,10 @@ extension CatalogState {
             isQuotaExceeded: request.isQuotaExceeded || added == nil,
             discardsFormer: request.discardsFormer
         )
-        // The first commit after a session also tells that its nonce has arrived.
-        devices[scope.token]?.formerNonce = nil
+        // The first commit that knows a session's nonce tells that it has arrived. Another container's connection may not have heard of it.
+        if request.nonce.isEmpty || request.nonce == devices[scope.token]?.nonce {
+            devices[scope.token]?.formerNonce = nil
+        }
         let former = self[container: number].head
         let outcomes = self[container: number].commit(request.entries, added: added ?? [], context)
         let head = self[container: number].head

@@ -63,6 +63,7 @@ import UbiquityModel
         expected.chunks = frames.map { WireChunkFrame($0) }
         expected.operations = operations.map { WireOperation($0) }
         expected.discardsFormer = discardsFormer
+        expected.nonce = Data([4])
         let bodies = received.withLock { $0 }
         let body = try expected.body
         #expect(bodies == [body])

@@ -92,9 +92,12 @@ import UbiquityModel
         let clocks: [Int64] = [0, 5, .min]
         request.deviceClock = clocks.randomElement(using: &generator) ?? 0
         request.discardsFormer = Bool.random(using: &generator)
+        let nonce = [UInt8](repeating: 7, count: Int.random(in: 0...1, using: &generator) * 16)
+        request.nonce = .init(nonce)
         var writer = CommitWriter(
             deviceClock: Timestamp(nanoseconds: request.deviceClock),
             discardsFormer: request.discardsFormer,
+            nonce: nonce,
             capacity: 0
         )
         for frame in frames {
@@ -132,7 +135,7 @@ import UbiquityModel
 
     @Test func `operations of every form stand side by side`() throws {
         let actions = try ItemOperationWireTests.actions()
-        var writer = CommitWriter(deviceClock: Timestamp(nanoseconds: 1), discardsFormer: false, capacity: 10)
+        var writer = CommitWriter(deviceClock: Timestamp(nanoseconds: 1), discardsFormer: false, nonce: [], capacity: 10)
         var request = WireCommitRequest()
         request.format = FormatVersion.cloudProtocol
         request.deviceClock = 1

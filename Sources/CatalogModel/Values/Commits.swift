@@ -10,6 +10,8 @@ package struct CommitRequest: Sendable {
     package var deviceClock: Timestamp
     /// What the device replaces becomes no saved version.
     package var discardsFormer: Bool
+    /// That of the device's session, as far as it knows: that one has arrived. Empty: the present one has.
+    package var nonce: [UInt8]
     package var now: Timestamp
     /// Chunks that came along were not stored, since they would pass the quota.
     package var isQuotaExceeded: Bool
@@ -19,6 +21,7 @@ package struct CommitRequest: Sendable {
         entries: [Entry],
         deviceClock: Timestamp,
         discardsFormer: Bool = false,
+        nonce: [UInt8] = [],
         now: Timestamp,
         isQuotaExceeded: Bool = false
     ) {
@@ -26,6 +29,7 @@ package struct CommitRequest: Sendable {
         self.entries = entries
         self.deviceClock = deviceClock
         self.discardsFormer = discardsFormer
+        self.nonce = nonce
         self.now = now
         self.isQuotaExceeded = isQuotaExceeded
     }

@@ -35,8 +35,8 @@ extension SQLiteCatalog {
             let named = store.named
             let unnamed = (added?.chunks ?? []).filter { !named.contains($0) }
             try db.offer(unnamed, container: container.number, now: time)
-            // The first commit after a session also tells that its nonce has arrived.
-            try db.forgetFormerNonce(of: access.device)
+            // The first commit that knows a session's nonce tells that it has arrived. Another container's connection may not have heard of it.
+            try db.forgetFormerNonce(of: access.device, knowing: request.nonce)
             let position = head.following(batch.log)
             if !batch.log.isEmpty { try db.setHead(container: container.number, to: position) }
             return CommitAnswer(
@@ -69,7 +69,9 @@ extension Database {
         )
     }
 
-    fileprivate func forgetFormerNonce(of device: DeviceID) throws {
-        try run("UPDATE devices SET former_nonce = NULL WHERE id = ? AND former_nonce IS NOT NULL", [device.blob])
+    fileprivate func forgetFormerNonce(of device: DeviceID, knowing nonce: [UInt8]) throws {
+        let sql = "UPDATE devices SET former_nonce = NULL WHERE id = ? AND former_nonce IS NOT NULL"
+        if nonce.isEmpty { return try run(sql, [device.blob]) }
+        try run(sql + " AND nonce = ?", [device.blob, nonce.blob])
     }
 }

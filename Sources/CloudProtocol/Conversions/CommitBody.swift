@@ -37,6 +37,8 @@ package struct CommitBody {
     package private(set) var deviceClock: Timestamp
     /// What is replaced, and was seen by whoever replaces it, is kept as no saved version.
     package private(set) var discardsFormer: Bool
+    /// Of the device's session, as far as it knows; empty if it did not say.
+    package private(set) var nonce: [UInt8]
 
     package init(body: [UInt8]) throws(WireError) {
         guard let parts = body.withUnsafeBytes({ Parts($0) }) else {
@@ -46,6 +48,7 @@ package struct CommitBody {
         format = rest.format
         deviceClock = Timestamp(wire: rest.deviceClock)
         discardsFormer = rest.discardsFormer
+        nonce = [UInt8](rest.nonce)
         guard parts.operations.count <= CloudLimits.operationsPerCommit else {
             throw .tooMany("operations in one commit", parts.operations.count, limit: CloudLimits.operationsPerCommit)
         }

@@ -9,14 +9,19 @@ package struct CommitWriter {
         static let chunks: UInt64 = 3 << 3 | 2
         static let operations: UInt64 = 4 << 3 | 2
         static let discardsFormer: UInt64 = 5 << 3 | 0
+        static let nonce: UInt64 = 6 << 3 | 2
     }
 
     private var bytes: [UInt8] = []
     private let discardsFormer: Bool
+    private let nonce: [UInt8]
 
-    /// - Parameter capacity: about how many bytes it will have.
-    package init(deviceClock: Timestamp, discardsFormer: Bool, capacity: Int) {
+    /// - Parameters:
+    ///   - nonce: of the device's session, as far as it knows.
+    ///   - capacity: about how many bytes it will have.
+    package init(deviceClock: Timestamp, discardsFormer: Bool, nonce: [UInt8], capacity: Int) {
         self.discardsFormer = discardsFormer
+        self.nonce = nonce
         bytes.reserveCapacity(capacity)
         bytes.appendField(Tag.format, UInt64(FormatVersion.cloudProtocol))
         bytes.appendField(Tag.deviceClock, fixed: deviceClock.wire)
@@ -43,6 +48,11 @@ package struct CommitWriter {
     /// The bytes of the message. Called once, at the end.
     package mutating func finish() -> [UInt8] {
         bytes.appendField(Tag.discardsFormer, discardsFormer ? 1 : 0)
+        if !nonce.isEmpty {
+            bytes.appendVarint(Tag.nonce)
+            bytes.appendVarint(UInt64(nonce.count))
+            bytes += nonce
+        }
         return bytes
     }
 

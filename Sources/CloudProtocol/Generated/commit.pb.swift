@@ -521,6 +521,9 @@ package nonisolated struct WireCommitRequest: Sendable {
   /// what they replace, and their author has seen, is kept as no saved version
   package var discardsFormer: Bool = false
 
+  /// that of the device's session, as far as it knows
+  package var nonce: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1474,7 +1477,7 @@ nonisolated extension WireChunkFrame: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".CommitRequest"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}device_clock\0\u{1}chunks\0\u{1}operations\0\u{3}discards_former\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}device_clock\0\u{1}chunks\0\u{1}operations\0\u{3}discards_former\0\u{1}nonce\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1487,6 +1490,7 @@ nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.chunks) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.operations) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.discardsFormer) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.nonce) }()
       default: break
       }
     }
@@ -1508,6 +1512,9 @@ nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.discardsFormer != false {
       try visitor.visitSingularBoolField(value: self.discardsFormer, fieldNumber: 5)
     }
+    if !self.nonce.isEmpty {
+      try visitor.visitSingularBytesField(value: self.nonce, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1517,6 +1524,7 @@ nonisolated extension WireCommitRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.chunks != rhs.chunks {return false}
     if lhs.operations != rhs.operations {return false}
     if lhs.discardsFormer != rhs.discardsFormer {return false}
+    if lhs.nonce != rhs.nonce {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

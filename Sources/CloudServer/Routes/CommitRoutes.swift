@@ -25,6 +25,7 @@ extension CloudService {
                 entries: entries.map { entry($0, key: intake.key) },
                 deviceClock: asked.deviceClock,
                 discardsFormer: asked.discardsFormer,
+                nonce: asked.nonce,
                 now: now(),
                 isQuotaExceeded: intake.isQuotaExceeded
             ),

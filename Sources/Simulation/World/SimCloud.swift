@@ -126,6 +126,7 @@ struct SimCloud {
             chunks: chunks.filter { !lacking.contains($0) }.map(Self.record),
             entries: operations.map { .operation($0) },
             deviceClock: deviceClock,
+            nonce: credentials.nonce,
             now: timeOfDay,
             isQuotaExceeded: !lacking.isEmpty
         )

@@ -196,9 +196,7 @@ final class SimWorld {
         let lost = (try? cloud.kept()) ?? []
         cloud = backup
         headCounter = cloud.head.counter
-        // Who is about to replace something at this moment does so, since the server still had that.
-        let idle = machines.filter { !($0.device?.synchronizer.isRunningPass ?? false) }
-        let left = ((try? cloud.kept()) ?? []).union(idle.flatMap { $0.disk.tokens })
+        let left = ((try? cloud.kept()) ?? []).union(machines.flatMap { $0.disk.tokens })
         ledger.destroy(lost.subtracting(left).sorted())
         for machine in machines { machine.device?.loseConnection() }
     }

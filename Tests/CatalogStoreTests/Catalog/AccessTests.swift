@@ -70,6 +70,32 @@ import UbiquityModel
     }
 
     @Test(arguments: Backend.allCases)
+    func `a commit that knows nothing of a new nonce does not say that it has arrived`(backend: Backend) async throws {
+        let test = try await TestCatalog(backend)
+        let catalog = test.catalog
+        let phone = try await catalog.join("anna", token: [2], name: "phone")
+        let scope = Scope(token: TokenHash(token: [2]), container: TestCatalog.container)
+        func open(_ nonce: [UInt8], fresh: [UInt8]) async throws -> CatalogSession {
+            let other = DeviceID(high: 9, low: UInt64(fresh[0]))
+            let credentials = FreshCredentials(nonce: fresh, device: other, token: TokenHash(token: fresh))
+            return try await catalog.openSession(scope.token, nonce: nonce, fresh: credentials, now: time(2))
+        }
+        func commit(_ name: String, knowing nonce: [UInt8]) async throws {
+            let operation = try folder(name)
+            let entries = [CommitRequest.Entry.operation(operation)]
+            let request = CommitRequest(entries: entries, deviceClock: time(1), nonce: nonce, now: time(2))
+            _ = try await catalog.commit(request, scope)
+        }
+        // The answer is lost, and the connection of another container goes on.
+        _ = try await open([1], fresh: [21])
+        try await commit("a", knowing: [1])
+        #expect(try await !open([1], fresh: [22]).isRestored)
+        #expect(try await catalog.access(scope.token).device == phone.device)
+        try await commit("b", knowing: [22])
+        #expect(try await open([1], fresh: [23]).isRestored)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `an old nonce voids the codes of the identity that it was, and revoked ones get no other`(
         backend: Backend
     ) async throws {

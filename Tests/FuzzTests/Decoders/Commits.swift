@@ -9,6 +9,7 @@ extension FuzzTarget {
             var writer = CommitWriter(
                 deviceClock: arbitrary.time(),
                 discardsFormer: arbitrary.chance(2),
+                nonce: arbitrary.bytes(arbitrary.below(20)),
                 capacity: arbitrary.below(4096)
             )
             for _ in 0..<arbitrary.below(3) {
