@@ -12,7 +12,7 @@ extension CloudClient {
         bases: [ItemID: KnownManifest] = [:],
         discardsFormer: Bool = false
     ) async throws(CloudError) -> CommitAnswer {
-        let head = CommitHead(clock: clock, discardsFormer: discardsFormer, nonce: credentials.nonce)
+        let head = CommitHead(clock: clock, discardsFormer: discardsFormer, nonce: storedNonce)
         if let message = differences(operations, frames, head, bases) {
             do throws(CloudError) {
                 return try await send(message, for: operations.count, to: container, isLarge: !frames.isEmpty)

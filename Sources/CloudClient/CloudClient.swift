@@ -20,6 +20,8 @@ package final class CloudClient: Cloud {
     private let state: Mutex<Credentials>
     /// Whether the server takes manifests as differences, as it said in the last session; older ones do not.
     private let differences = Mutex(false)
+    /// The nonce that has been written down: a later one may be lost with the process.
+    private let stored: Mutex<[UInt8]>
 
     package convenience init(credentials: Credentials, logger: Logger) throws(CloudError) {
         try self.init(credentials: credentials, limits: Transport.TimeLimits(), logger: logger)
@@ -41,10 +43,17 @@ package final class CloudClient: Cloud {
         )
         self.logger = logger
         state = Mutex(credentials)
+        stored = Mutex(credentials.nonce)
     }
 
     /// As of the last session.
     package var credentials: Credentials { state.withLock { $0 } }
+
+    /// What the next session presents, and commits vouch for.
+    package var storedNonce: [UInt8] { stored.withLock { $0 } }
+
+    /// These have been written down.
+    package func noteStored(_ credentials: Credentials) { stored.withLock { $0 = credentials.nonce } }
 
     var takesDifferences: Bool { differences.withLock { $0 } }
 

@@ -89,13 +89,15 @@ extension ContainerEngine {
     /// Whether the server has lost what it said, though it knows up to where the feed was read: its log ends between that and what commits
     /// were answered, or what pages that were cut off had still to tell, or has gone on otherwise from there.
     private func isKnownToBeRestored() async throws(CloudError) -> Bool {
-        let answered: LogPosition?
+        var answered: LogPosition?
         do {
             if try synchronizer.isCloudRestored || replica.database.isComparing() { return true }
             answered = try replica.database.answeredPosition()
         } catch {
             throw .offline("the device's database: \(error)")
         }
+        // What a pass that is still running was answered is not written down yet.
+        if let unwritten = answeredPosition, unwritten.counter > answered?.counter ?? 0 { answered = unwritten }
         guard let answered, answered.counter > position.counter else { return false }
         return try await cloud.changes(container.id, since: answered, limit: 1).unknownPosition
     }
@@ -122,6 +124,8 @@ extension ContainerEngine {
         } catch {
             throw .offline("the device's database: \(error)")
         }
+        // Of the server as it was.
+        answeredPosition = nil
         noteEverythingArrived()
     }
 

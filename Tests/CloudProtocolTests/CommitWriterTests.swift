@@ -135,7 +135,12 @@ import UbiquityModel
 
     @Test func `operations of every form stand side by side`() throws {
         let actions = try ItemOperationWireTests.actions()
-        var writer = CommitWriter(deviceClock: Timestamp(nanoseconds: 1), discardsFormer: false, nonce: [], capacity: 10)
+        var writer = CommitWriter(
+            deviceClock: Timestamp(nanoseconds: 1),
+            discardsFormer: false,
+            nonce: [],
+            capacity: 10
+        )
         var request = WireCommitRequest()
         request.format = FormatVersion.cloudProtocol
         request.deviceClock = 1

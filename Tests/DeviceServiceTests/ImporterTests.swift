@@ -297,6 +297,29 @@ import UbiquityModel
         }
     }
 
+    @Test(arguments: places)
+    func `packages of the source stay what they are, also under the name that another one would get`(
+        parent: String
+    ) async throws {
+        try await withImport(from: parent) { source, replica, importer in
+            let tree = replica.treePath
+            try Files.makeFolder(tree + "/Doc.rtfd")
+            try Files.write("x", to: tree + "/Doc.rtfd/a")
+            try agree(onPackage: "Doc.rtfd", in: replica)
+            for (name, text) in [("Doc.rtfd", "y"), ("Doc 2.rtfd", "z")] {
+                try Files.makeFolder(source + "/" + name)
+                try Files.write(text, to: source + "/" + name + "/a")
+            }
+            _ = try importer.run(importer.check(home: elsewhere()))
+            #expect(try Files.names(in: source) == [])
+            #expect(try Files.names(in: tree).sorted() == ["Doc 2.rtfd", "Doc 3.rtfd", "Doc.rtfd"])
+            for (name, text) in [("Doc.rtfd", "x"), ("Doc 2.rtfd", "z"), ("Doc 3.rtfd", "y")] {
+                #expect(try Files.names(in: tree + "/" + name) == ["a"])
+                #expect(try Files.text(tree + "/" + name + "/a") == text)
+            }
+        }
+    }
+
     @Test func `the copy of a package that was begun before a kill is gone on with, and no other one`() async throws {
         try await withImport(from: "/dev/shm") { source, replica, importer in
             let tree = replica.treePath

@@ -347,5 +347,20 @@ extension Story {
             ],
             moreFaults: [.links, .noSync]
         ),
+        // The server was restored while a pass wrote down what it had answered, and the next connection did not know of that: a folder that the cloud
+        // no longer had passed for agreed on.
+        Story(
+            seed: 3_000_000_000_013_961,
+            steps: [0, 3, 4, 7, 11, 12, 15, 17, 21, 23, 28, 29, 31, 36, 38, 40, 42, 43, 47, 54, 62, 63],
+            moreFaults: [.cases, .links, .serverBackups]
+        ),
+        // A folder was set back to when a content was staged in it and had no name yet: that counted as left, and nobody had it any more.
+        Story(
+            seed: 3_000_000_000_011_443,
+            steps: [
+                4, 6, 7, 10, 11, 14, 16, 21, 22, 28, 29, 35, 36, 42, 46, 47, 48, 49, 50, 69, 70, 73, 74, 75,
+            ],
+            moreFaults: [.claims, .lateWords, .links, .serverBackups]
+        ),
     ]
 }

@@ -101,6 +101,7 @@ extension [UInt8] {
         appendVarint(tag)
         Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
     }
+
     /// The length comes before a message, and mostly has one or two bytes: room for two is left, and closed up if one is enough.
     /// - Returns: what `closeMessage` asks for.
     mutating func openMessage() -> Int {

@@ -28,13 +28,12 @@ extension CloudService {
         // Subscribed before the first look, so that nothing falls between.
         let first = try await catalog.changes(scope, since: since, limit: 1)
         let subscription = hub.subscribe(device: access.device, container: first.container)
-        let page = try await catalog.changes(scope, since: since, limit: Self.itemsPerPage)
         return Response(
             status: .ok,
             headers: [.contentType: CloudHeader.protobuf, .cacheControl: "no-store"],
             body: ResponseBody { writer in
                 try await request.body.consumeWithInboundCloseHandler { _ in
-                    try await push(page, to: &writer, scope, subscription, pages)
+                    try await push(since: since, to: &writer, scope, subscription, pages)
                     try await writer.finish(nil)
                 } onInboundClosed: {
                     subscription.end()
@@ -43,16 +42,16 @@ extension CloudService {
         )
     }
 
-    /// Writes the page, then what follows it, then each change as it comes, in the log as in what the container declares. Ends when the
+    /// Writes what there is, page by page, then each change as it comes, in the log as in what the container declares. Ends when the
     /// subscription does, when the device or the container is no longer there, or after a position that is not known.
     private func push(
-        _ page: CatalogPage,
+        since: LogPosition?,
         to writer: inout any ResponseBodyWriter,
         _ scope: Scope,
         _ subscription: FeedSubscription,
         _ pages: Pages
     ) async throws {
-        var place = try await write(first: page, to: &writer)
+        var place = try await write(firstSince: since, to: &writer, scope)
         while !place.isUnknownPosition {
             var isSignOfLife = false
             if !place.hasMore {
@@ -70,11 +69,13 @@ extension CloudService {
         }
     }
 
-    /// Returns where the feed stands then. By itself, so that the bytes of the first page are gone while the feed waits for news.
+    /// Returns where the feed stands then. By itself, so that the first page is gone while the feed waits for news.
     private func write(
-        first page: CatalogPage,
-        to writer: inout any ResponseBodyWriter
+        firstSince since: LogPosition?,
+        to writer: inout any ResponseBodyWriter,
+        _ scope: Scope
     ) async throws -> FeedPlace {
+        let page = try await catalog.changes(scope, since: since, limit: Self.itemsPerPage)
         let first = try FeedPage(page, after: nil)
         try await writer.write(first.body)
         return first.place

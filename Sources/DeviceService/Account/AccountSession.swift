@@ -53,7 +53,7 @@ final class AccountSession: Sendable {
         let result: Result<CloudSession, CloudError>
         do throws(CloudError) {
             try await cloud.prepareSession { (credentials) async throws(CloudError) in try await store(credentials) }
-            let session = try await cloud.session(nonce: cloud.credentials.nonce, clock: .now())
+            let session = try await cloud.session(nonce: cloud.storedNonce, clock: .now())
             if session.isRestored {
                 logger.notice("this device was restored or cloned: it is another device from now on")
             }
@@ -90,6 +90,7 @@ final class AccountSession: Sendable {
             if let containers { account.containers = containers.map { ContainerRecord($0) } }
             return true
         }
+        cloud.noteStored(credentials)
     }
 
     /// In turn: two that change the file at once would lose what one of them wrote, a nonce even.

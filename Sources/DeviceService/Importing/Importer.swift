@@ -148,6 +148,8 @@ private final class Moving {
     let pending: PendingItems
     /// Whether the replica was used before.
     private let hasSynced: Bool
+    /// Folders that this run has put into the tree: whatever else in the source has their names is another one.
+    private var placed: Set<UInt64> = []
     var shown: ImportProgress
 
     init(_ importer: Importer, total: Int) {
@@ -190,7 +192,9 @@ private final class Moving {
         if !isFine { try folder.adopt(name, status, isCopied: isCopied) }
         let failure = try folder.rename(name, to: target, as: free)
         switch failure {
-        case 0: shown.countItem()
+        case 0:
+            if status.mode & S_IFMT == S_IFDIR { placed.insert(status.inode) }
+            shown.countItem()
         case -EXDEV where status.mode & S_IFMT == S_IFDIR:
             try copyFolder(name, status, of: folder, in: target, as: free)
         case -EXDEV: try copy(name, of: folder, in: target, as: wanted, number: number)
@@ -212,6 +216,7 @@ private final class Moving {
         isNumbered: Bool
     ) throws(ControlError) -> Bool {
         guard status.mode & S_IFMT == S_IFDIR, present.mode & S_IFMT == S_IFDIR else { return true }
+        guard !placed.contains(present.inode) else { return false }
         let rows = try rows(target, wanted)
         if isNumbered {
             // One that was renamed has left nothing to go on with, and what has a row was there before.
@@ -412,6 +417,7 @@ private final class Moving {
             throw error
         }
         let made = try LocalFolder(opening: free, in: target)
+        placed.insert(try made.status().inode)
         // Adopted with the folder.
         for entry in try inner.names() { try place(entry, of: inner, in: made, as: entry, isFine: true) }
         try pending.add(PendingItems.Item(name: name, folder: folder, status: status, rest: .folder(made: made)))

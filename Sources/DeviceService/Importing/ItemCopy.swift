@@ -157,6 +157,8 @@ enum ItemCopy {
         for name in rights {
             guard let value = try ExtendedAttributes.get(source, name) else { continue }
             do throws(Errno) { try ExtendedAttributes.set(copy, name, value) } catch {
+                // As setuid of another owner: what only root may give, the copy goes without.
+                if name == "security.capability", error == .notPermitted { continue }
                 refused.append(Array(name.utf8))
             }
         }

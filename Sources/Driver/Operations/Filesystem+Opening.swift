@@ -199,7 +199,7 @@ extension Filesystem {
         if handle.isWritable {
             let wrote = wroteDirectly || handle.hasWritten.load(ordering: .relaxed)
             if wrote { reportOrphan(handle) }
-            handle.dropSyncDescriptor()
+            if handle.dropSyncDescriptor() { keptForSync.subtract(1, ordering: .relaxed) }
             noteWriterEnded(node, wrote: wrote)
         } else {
             node.endUse(isWriting: false)

@@ -57,6 +57,8 @@ final class Filesystem: Sendable {
     let isReplied = Atomic(false)
     /// Programs find no way in any more (`Mount.closeToPrograms`).
     let isClosed = Atomic(false)
+    /// Descriptors that handles keep for fsync alone.
+    let keptForSync = Atomic(0)
     /// A thread of ours that is let into a closed mount; 0 is none.
     let admittedThread = Atomic<Int32>(0)
     /// Root passes permission checks, as on any disk.

@@ -53,12 +53,13 @@ final class Handle: Sendable {
     func keepForSync(_ descriptor: SharedDescriptor) { syncing.withLock { $0 = descriptor } }
 
     /// Before the handle counts as closed: an eviction would take it for a program's mapping.
-    func dropSyncDescriptor() {
+    /// - Returns: whether there was one.
+    func dropSyncDescriptor() -> Bool {
         let dropped = syncing.withLock { syncing in
             defer { syncing = nil }
             return syncing
         }
-        withExtendedLifetime(dropped) {}
+        return withExtendedLifetime(dropped) { dropped != nil }
     }
 
     func setRoute(_ route: Route) {

@@ -133,10 +133,14 @@ extension Filesystem {
             if handle.isWritable { state.directWriters.come(mayMap: handle.mayMap) }
             if state.written == nil { state.written = status.map { WrittenEvidence($0) } }
         }
-        if handle.isWritable, let file = handle.descriptor {
+        // A fifth of what the process may have open: for more than that, and where it fails, what fsync opens has to do (`fileToSynchronize`).
+        if handle.isWritable, let file = handle.descriptor, keptForSync.load(ordering: .relaxed) < descriptors.limit / 2
+        {
             let reader = clinux_reopen(file.raw, O_RDONLY)
-            // Else, what fsync opens has to do (`fileToSynchronize`).
-            if reader >= 0 { handle.keepForSync(SharedDescriptor(reader)) }
+            if reader >= 0 {
+                handle.keepForSync(SharedDescriptor(reader))
+                keptForSync.add(1, ordering: .relaxed)
+            }
         }
         handle.dropDescriptor()
     }

@@ -144,6 +144,10 @@ extension Synchronizer {
             return
         }
         if case .file(let file) = remote.content, !found.state.isDataless {
+            guard !wasWritten(found, since: pass) else {
+                candidate.verdict = .again
+                return
+            }
             guard file.content != nil else {
                 // Announced only: the old content stays until the new one is complete.
                 candidate.verdict = .later(.seconds(5))
@@ -213,12 +217,15 @@ extension Synchronizer {
         }
     }
 
-    /// Of who writes as many bytes and sets the time back, only the driver tells: a package's evidence has no change times, which linking moves, and
-    /// those of a file that was looked at for another reason say nothing.
+    /// Of who writes as many bytes and sets the time back, only the driver tells: a package's evidence has no change times, which linking
+    /// moves, and those of a file that was looked at for another reason say nothing.
     private func wasWritten(_ found: Candidate.Found, since pass: Pass) -> Bool {
         guard found.state.kind == .package || found.state.kind == .file && !found.state.isDataless else { return false }
+        // A move under way is found by the act itself.
         _ = hearPrograms()
-        return tracker.changedAt[found.place].map { $0 > pass.seenUpTo } ?? false
+        guard let change = tracker.changedAt[found.place], change > pass.seenUpTo else { return false }
+        // Whoever only had it open for writing has written nothing.
+        return tracker.aspects[found.place] != .closed
     }
 
     /// Programs open the files of a package one by one: it is not replaced in the middle of that, but they cannot hold it up for ever.

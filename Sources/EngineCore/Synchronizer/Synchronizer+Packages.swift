@@ -7,7 +7,8 @@ extension Synchronizer {
     func isOfPackage(_ change: LocalChange) -> Bool {
         let into = package(around: change.parent)
         let from = change.movedFrom.map { self.package(around: $0.parent) }
-        if let into { noteChanged(into) }
+        // A file that was open for writing, and was not written to, has changed nothing.
+        if let into, change.aspects != .closed { noteChanged(into) }
         if let left = from ?? nil, left != into { noteChanged(left) }
         if change.aspects.contains(.closed), let into {
             for work in (waitingForPackage.removeValue(forKey: into) ?? []).sorted() { handle(.woken(work)) }

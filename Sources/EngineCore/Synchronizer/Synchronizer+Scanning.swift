@@ -315,7 +315,7 @@ extension Synchronizer {
         guard let row, let local = row.local, local.key == state.key else { return false }
         guard state.kind == .folder || state.kind == .package else {
             guard local == LocalEvidence(state) else { return try isAsAgreed(state, row, local, at: place) }
-            return try hasAgreedAttributes(state, row, at: place)
+            return hasAgreedAttributes(state, row, at: place)
         }
         guard row.attributes.mode == state.mode else { return false }
         if state.kind == .package {
@@ -329,11 +329,13 @@ extension Synchronizer {
         return try extended(of: place, state) == row.attributes.extended
     }
 
-    /// Its times vouch for its bytes, not for these: set within the tick in which the file came here or was looked at, they move no time, and the
-    /// driver's word of that may be lost with the process. (A link has none.)
-    private func hasAgreedAttributes(_ state: LocalState, _ row: SyncedItem, at place: LocalPlace) throws -> Bool {
+    /// Its times vouch for its bytes, not for these: set within the tick in which the file came here or was looked at, they move no time,
+    /// and the driver's word of that may be lost with the process. (A link has none.)
+    private func hasAgreedAttributes(_ state: LocalState, _ row: SyncedItem, at place: LocalPlace) -> Bool {
         guard state.kind == .file else { return true }
-        return try row.attributes.mode == state.mode && extended(of: place, state) == row.attributes.extended
+        guard row.attributes.mode == state.mode else { return false }
+        // What cannot be read is looked at by itself, and told of: it keeps no others from being looked at.
+        do { return try extended(of: place, state) == row.attributes.extended } catch { return false }
     }
 
     /// A placeholder of whose times nothing is concluded: all that a program could have changed of it is compared.

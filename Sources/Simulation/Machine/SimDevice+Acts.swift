@@ -417,7 +417,7 @@ extension SimDevice: EngineDevice {
             }
             return (outcomes, head)
         }
-        self.answered = answered
+        if answered.counter > self.answered?.counter ?? 0 { self.answered = answered }
         return outcomes
     }
 

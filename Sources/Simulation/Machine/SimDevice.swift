@@ -270,7 +270,10 @@ final class SimDevice {
     /// gone on otherwise from there.
     private func compareIfRestored(_ number: UInt64) async throws {
         if machine.database.isComparing || synchronizer.isCloudRestored { return try await compare(number) }
-        guard let answered = machine.database.answered, answered.counter > position.counter else { return }
+        var answered = machine.database.answered
+        // What a pass that is still running was answered is not written down yet.
+        if let unwritten = self.answered, unwritten.counter > answered?.counter ?? 0 { answered = unwritten }
+        guard let answered, answered.counter > position.counter else { return }
         let isUnknown = try await page(since: answered).isUnknownPosition
         guard number == connection, !isDead else { throw SimFailure.offline }
         if isUnknown { try await compare(number) }
@@ -289,6 +292,8 @@ final class SimDevice {
                 more: page.more
             )
         }
+        // Of the server as it was.
+        answered = nil
         noteEverythingArrived()
     }
 

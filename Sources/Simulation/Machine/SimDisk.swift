@@ -81,6 +81,14 @@ struct SimDisk {
     /// Every content that is on it.
     var tokens: Set<UInt64> { Set(inodes.values.flatMap(\.tokens)) }
 
+    /// Those that stay when the process ends: nobody publishes what it has staged.
+    var lastingTokens: Set<UInt64> {
+        guard !staging.isEmpty else { return tokens }
+        var disk = self
+        disk.dropStaged()
+        return disk.tokens
+    }
+
     /// What its links lead to.
     var targets: Set<[UInt8]> { Set(inodes.values.lazy.filter { $0.kind == .symlink }.map(\.target)) }
 

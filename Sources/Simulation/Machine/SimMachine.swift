@@ -324,7 +324,7 @@ final class SimMachine {
     }
 
     private func goBack(to former: SimDisk) {
-        let left = former.tokens
+        let left = former.lastingTokens
         let sent = (try? world.cloud.kept()) ?? []
         world.ledger.destroy(disk.tokens.filter { !left.contains($0) && !sent.contains($0) }.sorted())
         if world.settings.has(.links) {

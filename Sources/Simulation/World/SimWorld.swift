@@ -196,7 +196,7 @@ final class SimWorld {
         let lost = (try? cloud.kept()) ?? []
         cloud = backup
         headCounter = cloud.head.counter
-        let left = ((try? cloud.kept()) ?? []).union(machines.flatMap { $0.disk.tokens })
+        let left = ((try? cloud.kept()) ?? []).union(machines.flatMap { $0.disk.lastingTokens })
         ledger.destroy(lost.subtracting(left).sorted())
         for machine in machines { machine.device?.loseConnection() }
     }

@@ -15,15 +15,15 @@ extension ContainerEngine {
         guard mayFetch, hasRoom(for: bytes, isPinned: isPinned) else { return false }
         let places = placesToFill(missing)
         keeping.room.underWay = Sizes.sum(keeping.room.underWay, bytes)
-        defer { keeping.room.underWay = max(0, keeping.room.underWay - bytes) }
-        do {
+        let failure: FillError?
+        do throws(FillError) {
             keeping.room.localBytes = Sizes.sum(keeping.room.localBytes, try await bringSmall(places))
-            return true
-        } catch {
-            guard goesOn(after: error, missing.first?.place.name) else { return false }
-        }
-        // One of them keeps the others from coming.
-        for one in missing {
+            failure = nil
+        } catch { failure = error }
+        keeping.room.underWay = max(0, keeping.room.underWay - bytes)
+        if let failure { guard goesOn(after: failure, missing.first?.place.name) else { return false } }
+        // What was left out, or one of them has kept the others from coming.
+        for one in missing where ((try? replica.database.missingContent(one.id)) ?? nil) != nil {
             guard await bring(one, isPinned: isPinned) else { return false }
         }
         return true

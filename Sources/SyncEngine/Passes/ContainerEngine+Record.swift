@@ -52,7 +52,6 @@ extension ContainerEngine {
         }
         let arriving = try prepareForChanges(record.answered.filter { !recorded.contains($0.id) })
         let answered = answeredPosition
-        answeredPosition = nil
         let durable = try await BlockingPool.shared.run { () -> Bool in
             for (folder, time) in times { try? Self.setFolderTime(folder, time, replica) }
             let durable = Self.makeDurable(record.written, record.folders, changes, replica)
@@ -75,6 +74,8 @@ extension ContainerEngine {
             }
             return durable
         }
+        // Not before: the next connection may come meanwhile, and asks for it.
+        answeredPosition = nil
         if durable {
             if !changes.removals.isEmpty {
                 let written = Set(changes.upserts.map(\.id))

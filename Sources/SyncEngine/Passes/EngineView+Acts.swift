@@ -314,7 +314,7 @@ extension EngineView: EngineDevice {
 
     private func noteAnswered(_ position: LogPosition) {
         engine?.assumeIsolated { engine in
-            engine.answeredPosition = position
+            if position.counter > engine.answeredPosition?.counter ?? 0 { engine.answeredPosition = position }
             // What kept a pass from committing is over.
             engine.problems[.root] = nil
         }

@@ -215,7 +215,8 @@ final class EngineView: DeviceView {
     // MARK: Acts
 
     func recordMade() {
-        if populator.hasMade { engine?.assumeIsolated { $0.recordPopulated() } }
+        // One attempt has just failed: the next one comes by itself.
+        if populator.hasMade { engine?.assumeIsolated { if !$0.recordsPopulatedLater { $0.recordPopulated() } } }
     }
 
     func populateBelow(_ folder: ItemID) throws -> Bool {

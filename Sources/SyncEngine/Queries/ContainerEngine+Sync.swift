@@ -106,6 +106,7 @@ extension ContainerEngine {
                 (synchronizer.finishedIn[work] ?? 0) > begun
                     || (!awaited.contains(work) && isChanged(work, after: changesSeen))
             }
+            if recordsPopulatedLater, core.isSettled { throw .failed("the device's database cannot be written") }
             if isSent, core.connection == .live, position.counter >= head, core.isSettled ? host.isDrained : true {
                 guard isAllApplied() else {
                     handle(.remoteChanged)

@@ -1,3 +1,4 @@
+import Chunking
 import CloudClient
 import Driver
 import EngineCore
@@ -95,10 +96,15 @@ extension ContainerEngine {
         into destination: some ContentDestination
     ) async throws(FillError) {
         try requireCloud()
-        let replica = replica
+        let (replica, key) = (replica, key)
         try await onDisk {
-            let needed = Sizes.sum(entries.lazy.map { $0.range.upperBound - $0.range.lowerBound })
-            guard try needed <= replica.tree.freeBytes() - ContentFiller.roomLeft else { throw Errno.noSpace }
+            // They become holes.
+            let hole = [UInt8](repeating: 0, count: Manifest.maximumChunkSize).withUnsafeBytes {
+                chunkID(of: $0, key: key)
+            }
+            let needed = Sizes.sum(entries.lazy.filter { $0.chunk != hole }.map { Int64($0.range.count) })
+            let room = try replica.tree.freeBytes() - ContentFiller.roomLeft
+            guard needed <= 0 || needed <= room else { throw Errno.noSpace }
         }
         let token = meter.begin(.root, path: version.name.description, direction: .download, total: size)
         defer { meter.end(token) }

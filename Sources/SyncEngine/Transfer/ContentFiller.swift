@@ -385,7 +385,12 @@ package final class ContentFiller: Sendable {
     /// What did not come, and somebody waits for, is fetched now.
     func endAhead(_ files: [PlaceholderFile]) {
         state.withLock { state in
-            for file in files { state.files[ObjectIdentifier(file)]?.isPumping = false }
+            for file in files {
+                let id = ObjectIdentifier(file)
+                state.files[id]?.isPumping = false
+                guard let entry = state.files[id], entry.wantsRest, entry.openCount > 0, !file.isWhole else { continue }
+                state.putOffRest(id)
+            }
         }
         for file in files { completeServed(ObjectIdentifier(file)) }
         tellEnded()
