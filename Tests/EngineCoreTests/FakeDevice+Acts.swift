@@ -1,4 +1,5 @@
 import EngineCore
+import Logging
 import Reconciliation
 import UbiquityModel
 
@@ -7,6 +8,15 @@ struct BrokenDatabase: Error {}
 
 /// The connection broke before the answer to a commit was there.
 struct LostAnswer: Error {}
+
+extension FakeDevice {
+    /// What drives this device; it says nothing.
+    func makeSynchronizer() -> Synchronizer<FakeDevice> {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        return Synchronizer(device: self, logger: logger)
+    }
+}
 
 /// As much of a device as deciding and sending ask for: nothing is applied.
 extension FakeDevice: EngineDevice {

@@ -1,4 +1,3 @@
-import Logging
 import Reconciliation
 import Testing
 import UbiquityModel
@@ -11,9 +10,7 @@ import UbiquityModel
     private let synchronizer: Synchronizer<FakeDevice>
 
     init() {
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
-        synchronizer = Synchronizer(device: device, logger: logger)
+        synchronizer = device.makeSynchronizer()
     }
 
     private func sends(_ range: Range<Int>) -> [PlannedSend] {

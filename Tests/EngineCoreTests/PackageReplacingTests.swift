@@ -1,4 +1,3 @@
-import Logging
 import Reconciliation
 import Testing
 import UbiquityModel
@@ -14,9 +13,7 @@ import UbiquityModel
     private let remote: RemoteItem
 
     init() throws {
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
-        synchronizer = Synchronizer(device: device, logger: logger)
+        synchronizer = device.makeSynchronizer()
         for event in [EngineCore.Event.started, .connected, .caughtUp] { synchronizer.handle(event) }
         place = LocalPlace(folder: device.rootKey, name: try Name("D.rtfd"))
         var state = device.newInode(.package)

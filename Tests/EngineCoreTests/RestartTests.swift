@@ -1,4 +1,3 @@
-import Logging
 import Reconciliation
 import Testing
 import UbiquityModel
@@ -11,9 +10,7 @@ import UbiquityModel
 
     /// A process with nothing in its memory but what the state database tells.
     private func start() -> Synchronizer<FakeDevice> {
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
-        let synchronizer = Synchronizer(device: device, logger: logger)
+        let synchronizer = device.makeSynchronizer()
         synchronizer.load(sentDeletions: device.sentDeletions)
         synchronizer.load(unwitnessed: device.unwitnessed.sorted())
         return synchronizer
@@ -21,6 +18,18 @@ import UbiquityModel
 
     private func connect(_ synchronizer: Synchronizer<FakeDevice>) {
         for event in [EngineCore.Event.started, .connected, .caughtUp] { synchronizer.handle(event) }
+    }
+
+    /// A program has written to a file.
+    private func write(to place: LocalPlace, _ state: LocalState) -> LocalChange {
+        LocalChange(
+            aspects: .content,
+            parent: place.folder,
+            name: place.name,
+            key: state.key,
+            mayHaveOtherNames: false,
+            isFolder: false
+        )
     }
 
     /// A file that is here as it was agreed on.
@@ -96,15 +105,7 @@ import UbiquityModel
         #expect(device.committed.map(\.item) == [remote.id])
         #expect(device.committed.map(\.isUnwitnessed) == [true])
         #expect(device.unwitnessed == [place])
-        let change = LocalChange(
-            aspects: .content,
-            parent: place.folder,
-            name: place.name,
-            key: state.key,
-            mayHaveOtherNames: false,
-            isFolder: false
-        )
-        second.note(change)
+        second.note(write(to: place, state))
         #expect(device.unwitnessed == [])
         await second.run([.place(place)])
         #expect(device.committed.map(\.isUnwitnessed) == [true, false])
@@ -126,15 +127,7 @@ import UbiquityModel
         state.changed = Timestamp(nanoseconds: 2)
         device.put(state, at: place)
         let synchronizer = start()
-        let change = LocalChange(
-            aspects: .content,
-            parent: place.folder,
-            name: place.name,
-            key: state.key,
-            mayHaveOtherNames: false,
-            isFolder: false
-        )
-        synchronizer.note(change)
+        synchronizer.note(write(to: place, state))
         try synchronizer.scan(isAfterCleanStop: true)
         #expect(device.unwitnessed == [])
         #expect(synchronizer.tracker.unwitnessed.isEmpty)

@@ -2,26 +2,18 @@ internal import CatalogModel
 internal import CloudProtocol
 internal import Hummingbird
 internal import HummingbirdCore
+internal import NIOCore
 internal import UbiquityModel
 
 /// The change feed: an answer that goes on as long as the connection.
 extension CloudService {
     private static let itemsPerPage = 1024
-    /// So few items are read by each device for itself, with the look whether it may.
-    private static let itemsPerLook = 16
-
-    private typealias Pages = SharedAnswer<FeedQuestion, FeedPage>
 
     func addFeedRoutes(_ router: Router<CloudRequestContext>) {
-        let pages = Pages()
-        router.get(.init(CloudRoute.template(.feed))) { request, context in try await feed(request, context, pages) }
+        router.get(.init(CloudRoute.template(.feed))) { request, context in try await feed(request, context) }
     }
 
-    private func feed(
-        _ request: Request,
-        _ context: CloudRequestContext,
-        _ pages: Pages
-    ) async throws -> Response {
+    private func feed(_ request: Request, _ context: CloudRequestContext) async throws -> Response {
         let scope = try scope(of: request, context)
         let since = try position(of: request)
         let access = try await catalog.access(scope.token)
@@ -33,7 +25,7 @@ extension CloudService {
             headers: [.contentType: CloudHeader.protobuf, .cacheControl: "no-store"],
             body: ResponseBody { writer in
                 try await request.body.consumeWithInboundCloseHandler { _ in
-                    try await push(since: since, to: &writer, scope, subscription, pages)
+                    try await push(since: since, to: &writer, scope, subscription)
                     try await writer.finish(nil)
                 } onInboundClosed: {
                     subscription.end()
@@ -48,46 +40,36 @@ extension CloudService {
         since: LogPosition?,
         to writer: inout any ResponseBodyWriter,
         _ scope: Scope,
-        _ subscription: FeedSubscription,
-        _ pages: Pages
+        _ subscription: FeedSubscription
     ) async throws {
-        var place = try await write(firstSince: since, to: &writer, scope)
-        while !place.isUnknownPosition {
-            var isSignOfLife = false
-            if !place.hasMore {
+        var page = try await catalog.changes(scope, since: since, limit: Self.itemsPerPage)
+        try await write(page, tellsPackages: true, to: &writer)
+        while !page.isUnknownPosition {
+            // What has been told is not kept as long as the feed waits for news.
+            page.entries = []
+            if !page.hasMore {
                 switch await subscription.next() {
                 case nil: return
                 case .news?: break
-                // The look at the catalogue also tells whether another process has revoked the device.
-                case .signOfLife?: isSignOfLife = true
+                case .signOfLife?:
+                    // The look at the catalogue also tells whether another process has revoked the device.
+                    guard let next = try await next(after: page, scope) else { return }
+                    let isDeclared = next.packages != page.packages
+                    page = next
+                    try await write(page, tellsPackages: isDeclared, to: &writer)
+                    continue
                 }
             }
-            guard let next = try await next(after: place, scope, pages) else { return }
-            let isNews = next.place.position != place.position || next.place.isUnknownPosition || next.tellsPackages
-            place = next.place
-            if isNews || isSignOfLife { try await writer.write(next.body) }
+            guard let next = try await next(after: page, scope) else { return }
+            let isDeclared = next.packages != page.packages
+            let isNews = next.position != page.position || next.isUnknownPosition || isDeclared
+            page = next
+            if isNews { try await write(page, tellsPackages: isDeclared, to: &writer) }
         }
     }
 
-    /// Returns where the feed stands then. By itself, so that the first page is gone while the feed waits for news.
-    private func write(
-        firstSince since: LogPosition?,
-        to writer: inout any ResponseBodyWriter,
-        _ scope: Scope
-    ) async throws -> FeedPlace {
-        let page = try await catalog.changes(scope, since: since, limit: Self.itemsPerPage)
-        let first = try FeedPage(page, after: nil)
-        try await writer.write(first.body)
-        return first.place
-    }
-
-    /// `nil` if the device or the container is no longer there.
-    private func next(after place: FeedPlace, _ scope: Scope, _ pages: Pages) async throws -> FeedPage? {
-        do {
-            // Devices that are not at the end of the log are each somewhere else.
-            if place.hasMore { return try await page(after: place, scope, limit: Self.itemsPerPage) }
-            return try await news(after: place, scope, pages)
-        } catch let error as CatalogError {
+    private func next(after page: CatalogPage, _ scope: Scope) async throws -> CatalogPage? {
+        do { return try await catalog.changes(scope, since: page.position, limit: Self.itemsPerPage) } catch {
             switch error {
             case .unauthorized, .revoked, .noSuchContainer, .cancelled: return nil
             default: throw error
@@ -95,27 +77,11 @@ extension CloudService {
         }
     }
 
-    /// What a batch brings is read and encoded once for all devices that wait for it. Each of them looks for itself, in one transaction,
-    /// whether it may see it and what there is to see; it gets what another one has read only if that is just this.
-    private func news(after place: FeedPlace, _ scope: Scope, _ pages: Pages) async throws -> FeedPage {
-        let look = try await catalog.changes(scope, since: place.position, limit: Self.itemsPerLook)
-        guard look.hasMore else { return try FeedPage(look, after: place.packages) }
-        let question = FeedQuestion(
-            container: look.container,
-            since: place.position,
-            head: look.head,
-            packages: look.packages,
-            former: place.packages
-        )
-        return try await pages.answer(to: question) {
-            try await page(after: place, scope, limit: Self.itemsPerPage)
-        } fits: {
-            // More may have been committed since the look.
-            $0.head == question.head && $0.place.packages == question.packages
-        }
-    }
-
-    private func page(after place: FeedPlace, _ scope: Scope, limit: Int) async throws -> FeedPage {
-        try FeedPage(try await catalog.changes(scope, since: place.position, limit: limit), after: place.packages)
+    private func write(
+        _ page: CatalogPage,
+        tellsPackages: Bool,
+        to writer: inout any ResponseBodyWriter
+    ) async throws {
+        try await writer.write(ByteBuffer(bytes: LengthPrefix.encode(try page.body(tellsPackages: tellsPackages))))
     }
 }
