@@ -80,6 +80,9 @@ import UbiquityModel
     private static let rate: Int64 = 1 << 20
     /// What is on its way in one piece is not counted before it has gone: so much of the time may be missing.
     private static let least = Duration.milliseconds(250)
+    /// Of four that take turns of a quarter of a second's bytes, each waits for a second; were they not to, the last would wait for twelve.
+    /// (What computes beside it can keep a turn waiting for seconds: tests share the processors.)
+    private static let patience = Transport.TimeLimits(connect: .seconds(60), idle: .seconds(8))
 
     @Test func `what comes here is no faster than its limit`() async throws {
         let frames = try (1...8).map { try frame($0, bytes: 128 * 1024) }
@@ -99,14 +102,13 @@ import UbiquityModel
     @Test func `many that share a slow link all go on, none for so long without a byte that it looks dead`()
         async throws
     {
-        let frame = try frame(1, bytes: 64 * 1024)
+        let frame = try frame(1, bytes: 256 * 1024)
         let answer = StubServer.Answer.pieces([encoded(frame)], ends: true)
-        // Each reads a quarter of a second's bytes at a time, and eight of them take turns.
-        let limits = Transport.TimeLimits(connect: .seconds(60), idle: .seconds(4))
+        let limits = Self.patience
         try await withClient(limits: limits, answer: { _ in answer }) { client, _ in
             client.bandwidth.set(BandwidthLimits(down: 64 * 1024))
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<8 {
+                for _ in 0..<4 {
                     group.addTask {
                         try await client.fetch(.documents, chunks: [frame.chunk], examine: false) { _ in }
                     }
@@ -117,13 +119,12 @@ import UbiquityModel
     }
 
     @Test func `many that send over a slow link take turns, and none is given up`() async throws {
-        let frame = try frame(1, bytes: 64 * 1024)
-        // Each sends a quarter of a second's bytes at a time, and eight of them take turns: whole, the last would wait for seven seconds.
-        let limits = Transport.TimeLimits(connect: .seconds(60), idle: .seconds(4))
+        let frame = try frame(1, bytes: 256 * 1024)
+        let limits = Self.patience
         try await withClient(limits: limits, answer: { _ in .message([]) }) { client, _ in
             client.bandwidth.set(BandwidthLimits(up: 64 * 1024))
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<8 {
+                for _ in 0..<4 {
                     group.addTask { try await client.upload(.documents, frames: [frame]) }
                 }
                 try await group.waitForAll()
